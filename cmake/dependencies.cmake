@@ -1,0 +1,28 @@
+# Everything is linked statically from Debian's packages (tools/packages.txt). Debian 12 has no static Zydis, so
+# tools/fetch-zydis brings the source package, and its decoder (without the formatter) is built here.
+find_library(LIBDW NAMES libdw.a REQUIRED)
+find_library(LIBELF NAMES libelf.a REQUIRED)
+find_library(LIBBPF NAMES libbpf.a REQUIRED)
+find_library(LIBASMJIT NAMES libasmjit.a REQUIRED)
+find_library(LIBIBERTY NAMES libiberty.a REQUIRED)
+find_library(LIBZ NAMES libz.a REQUIRED)
+find_library(LIBLZMA NAMES liblzma.a REQUIRED)
+find_library(LIBBZ2 NAMES libbz2.a REQUIRED)
+find_library(LIBZSTD NAMES libzstd.a REQUIRED)
+
+add_library(elfutils INTERFACE)
+target_link_libraries(elfutils INTERFACE ${LIBDW} ${LIBELF} ${LIBZ} ${LIBLZMA} ${LIBBZ2} ${LIBZSTD})
+
+add_library(fmt INTERFACE)
+target_compile_definitions(fmt INTERFACE FMT_HEADER_ONLY=1)
+
+set(ZYDIS_DIR "${CMAKE_SOURCE_DIR}/build/deps/zydis" CACHE PATH "Unpacked source package of Zydis")
+if(NOT EXISTS "${ZYDIS_DIR}/src/Decoder.c")
+  execute_process(COMMAND "${CMAKE_SOURCE_DIR}/tools/fetch-zydis" "${ZYDIS_DIR}" COMMAND_ERROR_IS_FATAL ANY)
+endif()
+add_library(zydis STATIC
+  ${ZYDIS_DIR}/src/Decoder.c ${ZYDIS_DIR}/src/DecoderData.c ${ZYDIS_DIR}/src/MetaInfo.c ${ZYDIS_DIR}/src/Register.c
+  ${ZYDIS_DIR}/src/SharedData.c ${ZYDIS_DIR}/src/Utils.c ${ZYDIS_DIR}/src/Mnemonic.c)
+target_include_directories(zydis SYSTEM PUBLIC ${ZYDIS_DIR}/include PRIVATE ${ZYDIS_DIR}/src)
+target_compile_definitions(zydis PUBLIC ZYDIS_STATIC_BUILD ZYCORE_STATIC_BUILD ZYDIS_DISABLE_FORMATTER)
+target_compile_options(zydis PRIVATE -w -O2)
