@@ -27,11 +27,17 @@ void ByteReader::align(uint64_t alignment) {
 
 uint64_t ByteReader::unsigned_of(unsigned width) {
   switch (width) {
-    case 1: return u8();
-    case 2: return u16();
-    case 4: return u32();
-    case 8: return u64();
-    default: failed_ = true; return 0;
+    case 1:
+      return u8();
+    case 2:
+      return u16();
+    case 4:
+      return u32();
+    case 8:
+      return u64();
+    default:
+      failed_ = true;
+      return 0;
   }
 }
 

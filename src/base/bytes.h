@@ -1,6 +1,6 @@
-// Reading bytes that may lie. A ByteReader walks a span; every read is bounded. A read past the end yields zero
-// (or an empty view) and sets failed(), which stays set, so a parser can read a whole record and check once.
-// Little-endian only: uscope runs on x86-64 and reads x86-64 images. Owns nothing.
+// Reading bytes that may lie. A ByteReader walks a span; every read is bounded. A read past the end yields
+// zero (or an empty view) and sets failed(), which stays set, so a parser can read a whole record and check
+// once. Little-endian only: uscope runs on x86-64 and reads x86-64 images. Owns nothing.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,7 @@ class ByteReader {
   explicit ByteReader(Bytes bytes, uint64_t position = 0) : bytes_(bytes) { seek(position); }
 
   template <typename T>
-    requires std::is_trivially_copyable_v<T>
-  T read() {
+  requires std::is_trivially_copyable_v<T> T read() {
     T value{};
     if (auto part = take(sizeof(T)); part.size() == sizeof(T)) std::memcpy(&value, part.data(), sizeof(T));
     return value;

@@ -35,7 +35,8 @@ Result<std::string> read_text_file(const std::string& path, size_t limit) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(Error::from_errno("reading " + path, errno));
     if (got == 0) return text;
-    if (text.size() + size_t(got) > limit) return fail("reading " + path + ": the file is larger than uscope reads");
+    if (text.size() + size_t(got) > limit)
+      return fail("reading " + path + ": the file is larger than uscope reads");
     text.append(chunk, size_t(got));
   }
 }

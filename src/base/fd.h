@@ -28,7 +28,8 @@ class Fd {
 // Opens for reading, close-on-exec. The error names the path.
 Result<Fd> open_for_reading(const std::string& path);
 
-// Reads to the end of a file whose size is not known beforehand (/proc, pipes). Refuses more than `limit` bytes.
+// Reads to the end of a file whose size is not known beforehand (/proc, pipes). Refuses more than `limit`
+// bytes.
 Result<std::string> read_text_file(const std::string& path, size_t limit = size_t(64) << 20);
 
 }  // namespace uscope

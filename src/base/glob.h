@@ -1,5 +1,6 @@
-// Shell-style name patterns as the tracing tools use them: `*` any run, `?` one character, `[abc]`, `[a-z]`, `[!a]`.
-// Linear in practice (no exponential backtracking). A pattern without these characters matches only itself.
+// Shell-style name patterns as the tracing tools use them: `*` any run, `?` one character, `[abc]`, `[a-z]`,
+// `[!a]`. Linear in practice (no exponential backtracking). A pattern without these characters matches only
+// itself.
 #pragma once
 
 #include <string_view>

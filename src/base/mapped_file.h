@@ -1,5 +1,6 @@
-// A file's bytes, mapped read-only for as long as the object lives. Only regular files can be mapped; anything else
-// is an Error. A file that shrinks while it is mapped raises SIGBUS on access: main installs a handler that says so.
+// A file's bytes, mapped read-only for as long as the object lives. Only regular files can be mapped;
+// anything else is an Error. A file that shrinks while it is mapped raises SIGBUS on access: main installs a
+// handler that says so.
 #pragma once
 
 #include <sys/types.h>

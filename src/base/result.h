@@ -51,14 +51,15 @@ inline std::unexpected<Error> fail(Error error) { return std::unexpected(std::mo
 // TRY(auto x, make_x()): declares x from a Result, or returns its Error to the caller.
 #define USCOPE_CONCAT_INNER(a, b) a##b
 #define USCOPE_CONCAT(a, b) USCOPE_CONCAT_INNER(a, b)
-#define TRY(declaration, expression) TRY_IMPL(USCOPE_CONCAT(try_result_, __COUNTER__), declaration, expression)
-#define TRY_IMPL(temporary, declaration, expression)                         \
-  auto temporary = (expression);                                             \
-  if (!temporary) return std::unexpected(std::move(temporary).error());      \
+#define TRY(declaration, expression) \
+  TRY_IMPL(USCOPE_CONCAT(try_result_, __COUNTER__), declaration, expression)
+#define TRY_IMPL(temporary, declaration, expression)                    \
+  auto temporary = (expression);                                        \
+  if (!temporary) return std::unexpected(std::move(temporary).error()); \
   declaration = std::move(*temporary)
 // TRY_STATUS(do_it()): the same where there is no value.
-#define TRY_STATUS(expression)                                               \
-  do {                                                                       \
-    auto try_status = (expression);                                          \
-    if (!try_status) return std::unexpected(std::move(try_status).error());  \
+#define TRY_STATUS(expression)                                              \
+  do {                                                                      \
+    auto try_status = (expression);                                         \
+    if (!try_status) return std::unexpected(std::move(try_status).error()); \
   } while (false)
