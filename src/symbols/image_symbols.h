@@ -1,0 +1,70 @@
+// One image file (ELF or .NET PE), opened for looking things up: its functions from every table it has, its debug
+// info, and the names that users type. Owns the file's bytes and the debug files that belong to it; names are views
+// into them. Debug info is opened on the first question that needs it. One thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/address.h"
+#include "base/result.h"
+#include "image/dwarf/debug_info.h"
+#include "image/elf/elf_file.h"
+#include "image/types.h"
+
+namespace uscope::symbols {
+
+// Which table a function's name came from.
+enum class NameSource { Symtab, Dynsym, DebugFile, MiniDebugInfo, GoPclntab, ReadyToRun, Dwarf };
+
+struct FunctionSymbol {
+  std::string_view name;  // as the table spells it: mangled, Go path, .NET signature
+  ImageAddr address;
+  uint64_t size = 0;  // 0: unknown
+  NameSource source = NameSource::Symtab;
+  bool is_ifunc = false;
+  std::string_view version;  // GLIBC_2.14; empty if none
+};
+
+class ImageSymbols {
+ public:
+  // `path` is opened as it is; `root` prefixes look-ups of debug files (/proc/PID/root).
+  static Result<ImageSymbols> open(const std::string& path, const std::string& root = "");
+  ImageSymbols(ImageSymbols&&) noexcept;
+  ImageSymbols& operator=(ImageSymbols&&) noexcept;
+  ~ImageSymbols();
+
+  const std::string& path() const;
+  bool is_elf() const;
+  const image::ElfFile& elf() const;  // is_elf() only
+
+  // Every function with code in this file, by address then name; aliases (several names, one address) all appear.
+  std::span<const FunctionSymbol> functions() const;
+  // True if neither .symtab nor debug info nor a language's own table names the local functions.
+  bool is_stripped() const;
+  // What could not be read, one sentence each.
+  const std::vector<std::string>& problems() const;
+
+  // The function that holds an address, by its bounds.
+  const FunctionSymbol* function_at(ImageAddr address) const;
+  std::optional<FileOffset> file_offset(ImageAddr address) const;
+  std::optional<ImageAddr> image_address(FileOffset offset) const;
+
+  // Never null; is_empty() when there is none.
+  const image::dwarf::DebugInfo& debug_info() const;
+  // The language of the program: from Go's tables, DWARF, mangling.
+  image::Language language() const;
+  // "go1.26.8" for a Go program; empty otherwise.
+  const std::string& go_version() const;
+
+ private:
+  struct Impl;
+  explicit ImageSymbols(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace uscope::symbols
