@@ -62,12 +62,14 @@ Status parse_source_place(std::string_view place, ProbeSpec& spec) {
   std::string line_text = next_part(place);
   auto line = parse_number(line_text);
   if (spec.source_file.empty() || !line || *line == 0 || *line > UINT32_MAX)
-    return fail(Error("a source place is written FILE@SOURCE:LINE, not `@" + spec.source_file + ":" + line_text + "`")
-                    .with_hint("for example uprobe:./app@server.c:120"));
+    return fail(
+        Error("a source place is written FILE@SOURCE:LINE, not `@" + spec.source_file + ":" + line_text + "`")
+            .with_hint("for example uprobe:./app@server.c:120"));
   spec.line = uint32_t(*line);
   if (!place.empty()) {
     auto column = parse_number(place);
-    if (!column || *column > UINT32_MAX) return fail("the column in `@" + spec.source_file + "` is not a number");
+    if (!column || *column > UINT32_MAX)
+      return fail("the column in `@" + spec.source_file + "` is not a number");
     spec.column = uint32_t(*column);
   }
   return {};
@@ -105,11 +107,13 @@ Result<ProbeSpec> parse_spec(std::string_view text) {
   // `U` is bpftrace's short name for usdt; `u` is uprobe.
   auto kind = kind_text == "U" ? std::optional(ProbeSpec::Kind::Usdt) : kind_of(lower(kind_text));
   if (!kind)
-    return fail(Error("`" + kind_text + "` is not a kind of user probe")
-                    .with_hint("write uprobe:FILE:FUNCTION, uretprobe:FILE:FUNCTION or usdt:FILE:PROVIDER:NAME"));
+    return fail(
+        Error("`" + kind_text + "` is not a kind of user probe")
+            .with_hint("write uprobe:FILE:FUNCTION, uretprobe:FILE:FUNCTION or usdt:FILE:PROVIDER:NAME"));
   ProbeSpec spec;
   spec.kind = *kind;
-  // A `@src.c:LINE` belongs to the file part; paths may hold `@` too, so it must be followed by a line number.
+  // A `@src.c:LINE` belongs to the file part; paths may hold `@` too, so it must be followed by a line
+  // number.
   std::string_view before_file = rest;
   spec.file = next_part(rest);
   if (size_t at = spec.file.rfind('@'); at != std::string::npos && spec.kind != ProbeSpec::Kind::Usdt) {

@@ -1,6 +1,6 @@
-// One image file (ELF or .NET PE), opened for looking things up: its functions from every table it has, its debug
-// info, and the names that users type. Owns the file's bytes and the debug files that belong to it; names are views
-// into them. Debug info is opened on the first question that needs it. One thread.
+// One image file (ELF or .NET PE), opened for looking things up: its functions from every table it has, its
+// debug info, and the names that users type. Owns the file's bytes and the debug files that belong to it;
+// names are views into them. Debug info is opened on the first question that needs it. One thread.
 #pragma once
 
 #include <memory>
@@ -42,7 +42,8 @@ class ImageSymbols {
   bool is_elf() const;
   const image::ElfFile& elf() const;  // is_elf() only
 
-  // Every function with code in this file, by address then name; aliases (several names, one address) all appear.
+  // Every function with code in this file, by address then name; aliases (several names, one address) all
+  // appear.
   std::span<const FunctionSymbol> functions() const;
   // True if neither .symtab nor debug info nor a language's own table names the local functions.
   bool is_stripped() const;

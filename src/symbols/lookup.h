@@ -1,6 +1,7 @@
-// From a name as a user types it to the functions it means. A name may be spelled as the table has it (mangled),
-// demangled with or without its parameter list, or as a glob over either; a Go method may leave out its package path.
-// A name that is not there yields the reason: inlined (and where), or not found (and the nearest names).
+// From a name as a user types it to the functions it means. A name may be spelled as the table has it
+// (mangled), demangled with or without its parameter list, or as a glob over either; a Go method may leave
+// out its package path. A name that is not there yields the reason: inlined (and where), or not found (and
+// the nearest names).
 #pragma once
 
 #include <string>

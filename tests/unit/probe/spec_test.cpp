@@ -55,7 +55,8 @@ TEST(Spec, Usdt) {
 }
 
 TEST(Spec, ErrorsNameTheInputAndTheWayOut) {
-  EXPECT_NE(parse_spec("uprobes:./a:main").error().message().find("`uprobes` is not a kind"), std::string::npos);
+  EXPECT_NE(parse_spec("uprobes:./a:main").error().message().find("`uprobes` is not a kind"),
+            std::string::npos);
   EXPECT_NE(parse_spec("uprobe:./a").error().message().find("names no function"), std::string::npos);
   EXPECT_NE(parse_spec("uprobe:").error().message().find("names no file"), std::string::npos);
 }
