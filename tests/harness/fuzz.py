@@ -1,0 +1,43 @@
+"""Short runs of the libFuzzer harnesses (tests/fuzz, preset fuzz), from their seed corpora. New inputs stay in
+build/fuzz/corpus between runs, so that later runs begin where earlier ones ended; a crash keeps its input in
+build/fuzz/artifacts and the report names it."""
+import re
+import shutil
+from pathlib import Path
+
+from . import capabilities, processes
+from .results import FAILED, PASSED, SKIPPED, Job, Result
+
+
+def run_harness(name, seconds):
+    root = capabilities.ROOT
+    title = f"fuzz/{name.removeprefix('fuzz_')}"
+    if reason := capabilities.lacking("clang16"):
+        return [Result(title, SKIPPED, reason)]
+    executable = root / "build" / "fuzz" / "fuzz" / name
+    if not executable.exists():
+        return [Result(title, FAILED, f"{executable} was not built")]
+    corpus, artifacts = root / "build" / "fuzz" / "corpus" / name, root / "build" / "fuzz" / "artifacts" / name
+    for directory in (corpus, artifacts):
+        directory.mkdir(parents=True, exist_ok=True)
+    command = [str(executable), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1",
+               f"-artifact_prefix={artifacts}/", str(corpus)]
+    seeds = root / "tests" / "fuzz" / "corpus" / name
+    if seeds.is_dir():
+        command.append(str(seeds))
+    run = processes.run(command, root / "build" / "test" / "fuzz" / name, seconds + 60)
+    if run.timed_out or run.status != 0:
+        how = "hung" if run.timed_out else processes.describe_status(run.status)
+        return [Result(title, FAILED, f"{how}\n{run.stderr[-6000:]}", run.seconds)]
+    runs = re.search(r"stat::number_of_executed_units:\s*(\d+)", run.stderr)
+    if not runs or int(runs.group(1)) < 10:
+        return [Result(title, FAILED, "hardly any input was tried\n" + run.stderr[-2000:], run.seconds)]
+    return [Result(title, PASSED, "", run.seconds)]
+
+
+def jobs(seconds):
+    found = []
+    for source in sorted((capabilities.ROOT / "tests" / "fuzz").glob("fuzz_*.cpp")):
+        found.append(Job("fuzz", f"fuzz/{source.stem.removeprefix('fuzz_')}",
+                         lambda name=source.stem: run_harness(name, seconds)))
+    return found
