@@ -1,19 +1,72 @@
 #include "cli/cli.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
 #include <cstdio>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "version.h"
 
 namespace uscope::cli {
+namespace {
+
+using Arguments = std::span<const char* const>;
+
+struct Command {
+  std::string_view name;
+  std::string_view usage;
+  std::string_view summary;
+  int (*run)(Arguments);
+};
+
+// The commands, in the order that help shows them. One file each.
+constexpr std::array<Command, 0> commands = {};
+
+// A mapped file that shrinks under us (a rebuild in place) raises SIGBUS; say so instead of dying wordlessly.
+void on_sigbus(int) {
+  static constexpr char text[] = "uscope: a file changed while it was being read; run the command again\n";
+  if (::write(STDERR_FILENO, text, sizeof text - 1) < 0) ::_exit(1);
+  ::_exit(1);
+}
+
+std::string help_text() {
+  std::string text =
+      "uscope shows what a running program is doing, function by function.\n"
+      "\n"
+      "usage: uscope -l[v] 'uprobe:FILE:GLOB' [-p PID]   list what can be probed\n";
+  for (const Command& command : commands) {
+    std::string line = "       uscope " + std::string(command.usage);
+    if (line.size() < 49) line.resize(49, ' ');
+    text += line + "   " + std::string(command.summary) + "\n";
+  }
+  text +=
+      "       uscope COMMAND --help                      a command's options, with examples\n"
+      "       uscope --version | --help\n";
+  return text;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && (std::string_view(argv[1]) == "--version" || std::string_view(argv[1]) == "-V")) {
+  ::signal(SIGBUS, on_sigbus);
+  Arguments args(const_cast<const char* const*>(argv), size_t(argc));
+  std::string_view first = argc > 1 ? argv[1] : "--help";
+  if (first == "--version" || first == "-V") {
     std::puts("uscope v" USCOPE_VERSION);
     return 0;
   }
-  std::fputs("usage: uscope --version\n", stderr);
-  return 1;
+  if (first == "--help" || first == "-h") {
+    std::fputs(help_text().c_str(), argc > 1 ? stdout : stderr);
+    return argc > 1 ? 0 : 2;
+  }
+  for (const Command& command : commands)
+    if (command.name == first) return command.run(args.subspan(2));
+  std::fprintf(stderr, "uscope: `%s` is not a command or an option; see uscope --help\n", argv[1]);
+  return 2;
 }
 
 }  // namespace uscope::cli
