@@ -82,6 +82,8 @@ class DebugInfo {
   // prefixes file-system look-ups (/proc/PID/root). An image without any is not an Error: is_empty() is true,
   // why_empty() says where was looked.
   static Result<DebugInfo> open(const ElfFile& image, const std::string& root = "");
+  // An empty one, for images that have no DWARF by nature.
+  static DebugInfo none(std::string why);
   DebugInfo(DebugInfo&&) noexcept;
   DebugInfo& operator=(DebugInfo&&) noexcept;
   ~DebugInfo();
