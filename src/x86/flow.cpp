@@ -1,0 +1,321 @@
+#include "x86/flow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "x86/graph.h"
+#include "x86/jump_table.h"
+#include "x86/stack_depth.h"
+
+namespace uscope::x86 {
+namespace {
+
+// The largest function seen in the wild is a few megabytes (interpreters, generated parsers).
+constexpr uint64_t max_function_size = uint64_t(64) << 20;
+constexpr size_t max_parts = 64;
+// Each round follows the tables found in the round before; nested switches need as many rounds as they nest.
+constexpr unsigned max_rounds = 64;
+// Code is aligned to 64 bytes at most in practice.
+constexpr unsigned max_padding = 64;
+
+bool is_call(const Instruction& i) { return i.kind == Kind::call || i.kind == Kind::indirect_call; }
+
+}  // namespace
+
+class FlowBuilder {
+ public:
+  explicit FlowBuilder(const FunctionCode& code) : code_(code), graph_(code.parts) {}
+
+  Flow build() &&;
+
+ private:
+  void add_root(uint64_t address);
+  void explore_all();
+  void explore(uint64_t address);
+  // Handles what follows an instruction; the next address to go on with, if any.
+  std::optional<uint64_t> follow(const Instruction& instruction);
+  void branch_to(const Instruction& branch);
+  bool adopt_part(uint64_t address);
+  void reach_end(uint64_t address);
+  bool check_overlap(const Instruction& instruction);
+  void resolve_jumps();
+  void judge_jump(const Instruction& jump, const JumpTargets& targets);
+  void check_labels();
+  void add_exit(const Instruction& at, ExitKind kind);
+  void note_gap(Gap gap, uint64_t address);
+  void finish();
+
+  const FunctionCode& code_;
+  Graph graph_;
+  Flow flow_;
+  std::vector<uint64_t> pending_;
+  std::vector<uint64_t> indirect_jumps_;
+  std::vector<uint64_t> labels_;  // places inside whose address a lea takes
+  std::unordered_set<uint64_t> leaders_;
+  std::optional<StackDepths> depths_;
+  bool has_code_pointers_ = false;
+};
+
+void FlowBuilder::note_gap(Gap gap, uint64_t address) {
+  if (flow_.gap_ != Gap::none) return;  // the first one is the one to tell
+  flow_.gap_ = gap;
+  flow_.gap_address_ = address;
+}
+
+void FlowBuilder::add_exit(const Instruction& at, ExitKind kind) {
+  flow_.exits_.push_back({kind, at.address, at.length, at.condition, at.target});
+}
+
+void FlowBuilder::add_root(uint64_t address) {
+  leaders_.insert(address);
+  pending_.push_back(address);
+}
+
+Flow FlowBuilder::build() && {
+  if (code_.parts.empty() || code_.parts.front().bytes.empty()) {
+    note_gap(Gap::empty, code_.parts.empty() ? 0 : code_.parts.front().address);
+    return std::move(flow_);
+  }
+  if (graph_.size() > max_function_size || code_.parts.size() > max_parts) {
+    note_gap(Gap::too_large, graph_.entry());
+    flow_.parts_ = graph_.parts();
+    return std::move(flow_);
+  }
+  add_root(graph_.entry());
+  for (uint64_t pad : code_.landing_pads) {
+    if (graph_.contains(pad)) add_root(pad);
+  }
+  for (uint64_t pointer : code_.code_pointers) {
+    if (!graph_.contains(pointer) || pointer == graph_.entry()) continue;
+    has_code_pointers_ = true;
+    add_root(pointer);
+  }
+  explore_all();
+  resolve_jumps();
+  check_labels();
+  finish();
+  return std::move(flow_);
+}
+
+void FlowBuilder::explore_all() {
+  while (!pending_.empty()) {
+    const uint64_t address = pending_.back();
+    pending_.pop_back();
+    explore(address);
+  }
+}
+
+void FlowBuilder::explore(uint64_t address) {
+  for (std::optional<uint64_t> here = address; here;) {
+    const CodeRange* part = graph_.part_of(*here);
+    if (!part) return reach_end(*here);
+    if (graph_.at(*here)) return;
+    const auto instruction = decode(part->bytes.subspan(*here - part->address), *here);
+    if (!instruction) return reach_end(*here);
+    if (!check_overlap(*instruction)) return;
+    graph_.add(*instruction);
+    here = follow(*instruction);
+  }
+}
+
+std::optional<uint64_t> FlowBuilder::follow(const Instruction& i) {
+  switch (i.kind) {
+    case Kind::ret:
+      add_exit(i, ExitKind::ret);
+      return std::nullopt;
+    case Kind::undefined:
+    case Kind::hlt:
+      add_exit(i, ExitKind::no_return);
+      return std::nullopt;
+    case Kind::unusual_transfer:
+      note_gap(Gap::unusual_instruction, i.address);
+      return std::nullopt;
+    case Kind::indirect_jump:
+      indirect_jumps_.push_back(i.address);
+      return std::nullopt;
+    case Kind::jump:
+      branch_to(i);
+      return std::nullopt;
+    case Kind::conditional_jump:
+    case Kind::counted_jump:
+    case Kind::xbegin:
+      branch_to(i);
+      return i.end();
+    case Kind::call:
+      // `call next; pop` reads rip, and hand-written code calls its own pieces: the target is a leader like
+      // any other.
+      if (graph_.contains(i.target) && i.target != graph_.entry()) add_root(i.target);
+      if (code_.never_returns && code_.never_returns(i.target)) {
+        add_exit(i, ExitKind::no_return);
+        return std::nullopt;
+      }
+      return i.end();
+    default:
+      break;
+  }
+  if (i.rip_relative && graph_.contains(i.memory_target) && i.memory_target != graph_.entry()) {
+    leaders_.insert(i.memory_target);
+    const auto operands = operands_of(graph_.bytes_of(i));
+    if (operands && operands->operation == Operation::lea) labels_.push_back(i.memory_target);
+  }
+  return i.end();
+}
+
+void FlowBuilder::branch_to(const Instruction& branch) {
+  if (graph_.contains(branch.target) || adopt_part(branch.target)) {
+    add_root(branch.target);
+    return;
+  }
+  add_exit(branch, branch.kind == Kind::jump ? ExitKind::tail_jump : ExitKind::conditional_tail_jump);
+}
+
+bool FlowBuilder::adopt_part(uint64_t address) {
+  if (!code_.part_at || graph_.parts().size() >= max_parts) return false;
+  const auto part = code_.part_at(address);
+  if (!part || !part->contains(address)) return false;
+  if (graph_.size() + part->bytes.size() > max_function_size) {
+    note_gap(Gap::too_large, address);
+    return false;
+  }
+  graph_.add_part(*part);
+  return true;
+}
+
+// Execution cannot go on at this address: it is behind the function's end, or no instruction. That is no loss
+// when what stands before is a call, which then never returns (abort, __stack_chk_fail), or a system call
+// that ends the thread.
+void FlowBuilder::reach_end(uint64_t address) {
+  const Instruction* before = graph_.falling_into(address);
+  for (unsigned n = 0; n < max_padding && before && before->is_padding(); ++n) {
+    before = graph_.falling_into(before->address);
+  }
+  if (before && (is_call(*before) || before->kind == Kind::syscall)) {
+    add_exit(*before, ExitKind::no_return);
+  } else if (graph_.contains(address)) {
+    note_gap(Gap::undecodable, address);
+  } else {
+    note_gap(Gap::falls_off_end, before ? before->address : address);
+  }
+}
+
+// Two readings of the same bytes are fine only where a jump skips prefixes (glibc jumps over `lock`): both
+// then end at the same place. False: the bytes were read differently before.
+bool FlowBuilder::check_overlap(const Instruction& instruction) {
+  const Instruction* other = graph_.straddling(instruction.address);
+  for (uint64_t a = instruction.address + 1; !other && a < instruction.end(); ++a) other = graph_.at(a);
+  if (!other || other->end() == instruction.end()) return true;
+  note_gap(Gap::overlapping, instruction.address);
+  return false;
+}
+
+void FlowBuilder::resolve_jumps() {
+  if (indirect_jumps_.empty()) return;
+  std::vector<JumpTargets> outcomes;
+  std::unordered_map<uint64_t, std::unordered_set<uint64_t>> known;
+  JumpResolver resolver(graph_, code_.read_image);
+  for (unsigned round = 0; round < max_rounds; ++round) {
+    outcomes.clear();
+    bool grew = false;
+    for (size_t n = 0; n < indirect_jumps_.size(); ++n) {
+      const Instruction jump = *graph_.at(indirect_jumps_[n]);
+      outcomes.push_back(resolver.resolve(jump));
+      for (uint64_t target : outcomes.back().inside) {
+        if (!known[jump.address].insert(target).second) continue;
+        graph_.add_edge(jump.address, target);
+        leaders_.insert(target);
+        if (graph_.at(target)) continue;
+        grew = true;
+        pending_.push_back(target);
+      }
+    }
+    if (!grew || flow_.gap_ == Gap::overlapping) break;
+    explore_all();
+    if (round + 1 == max_rounds) note_gap(Gap::unrecovered_jump, indirect_jumps_.back());
+  }
+  for (size_t n = 0; n < outcomes.size(); ++n) judge_jump(*graph_.at(indirect_jumps_[n]), outcomes[n]);
+}
+
+void FlowBuilder::judge_jump(const Instruction& jump, const JumpTargets& targets) {
+  flow_.tables_.insert(flow_.tables_.end(), targets.tables.begin(), targets.tables.end());
+  if (targets.leaves) note_gap(Gap::table_leaves_function, jump.address);
+  if (!targets.inside.empty() && !targets.unknown && !targets.pointer && !targets.computed) return;
+  if (!depths_) depths_.emplace(graph_);
+  const auto depth = depths_->at(jump);
+  // A tail call leaves the stack as the function found it. A pointer may also lead to a place inside when the
+  // function gives such addresses away.
+  const bool may_stay = has_code_pointers_ || !labels_.empty() || !targets.inside.empty();
+  const bool frame_gone = targets.computed ? depth == 0 : depth.value_or(0) == 0;
+  const bool is_tail = !targets.unknown && !may_stay && frame_gone;
+  add_exit(jump, ExitKind::indirect_tail_jump);
+  if (!is_tail) note_gap(Gap::unrecovered_jump, jump.address);
+}
+
+void FlowBuilder::check_labels() {
+  for (uint64_t label : labels_) {
+    if (!graph_.at(label)) note_gap(Gap::unreached_label, label);
+  }
+}
+
+void FlowBuilder::finish() {
+  flow_.parts_ = graph_.parts();
+  flow_.instructions_ = graph_.instructions();
+  std::sort(flow_.instructions_.begin(), flow_.instructions_.end(),
+            [](const Instruction& a, const Instruction& b) { return a.address < b.address; });
+  flow_.leaders_.assign(leaders_.begin(), leaders_.end());
+  std::sort(flow_.leaders_.begin(), flow_.leaders_.end());
+  auto& exits = flow_.exits_;
+  std::sort(exits.begin(), exits.end(), [](const Exit& a, const Exit& b) { return a.address < b.address; });
+  auto same = [](const Exit& a, const Exit& b) { return a.address == b.address; };
+  exits.erase(std::unique(exits.begin(), exits.end(), same), exits.end());
+}
+
+Flow analyze(const FunctionCode& code) { return FlowBuilder(code).build(); }
+
+const Instruction* Flow::find(uint64_t address) const {
+  auto by_address = [](const Instruction& i, uint64_t a) { return i.address < a; };
+  auto found = std::lower_bound(instructions_.begin(), instructions_.end(), address, by_address);
+  return found != instructions_.end() && found->address == address ? &*found : nullptr;
+}
+
+bool Flow::has_leader(uint64_t begin, uint64_t end) const {
+  auto found = std::lower_bound(leaders_.begin(), leaders_.end(), begin);
+  return found != leaders_.end() && *found < end;
+}
+
+Bytes Flow::bytes_at(uint64_t address) const {
+  for (const CodeRange& part : parts_) {
+    if (part.contains(address)) return part.bytes.subspan(address - part.address);
+  }
+  return {};
+}
+
+std::string Flow::gap_text() const {
+  switch (gap_) {
+    case Gap::none:
+      return {};
+    case Gap::empty:
+      return "the function has no bytes";
+    case Gap::too_large:
+      return "the function is too large to analyse";
+    case Gap::undecodable:
+      return fmt::format("the bytes at {:#x} are no instruction", gap_address_);
+    case Gap::falls_off_end:
+      return fmt::format("execution runs off the function's end at {:#x}", gap_address_);
+    case Gap::unrecovered_jump:
+      return fmt::format("where the jump at {:#x} goes is not known", gap_address_);
+    case Gap::table_leaves_function:
+      return fmt::format("the switch at {:#x} has cases outside of the function's known parts", gap_address_);
+    case Gap::overlapping:
+      return fmt::format("the instruction at {:#x} overlaps another", gap_address_);
+    case Gap::unusual_instruction:
+      return fmt::format("a far jump or return at {:#x}", gap_address_);
+    case Gap::unreached_label:
+      return fmt::format("who jumps to {:#x} is not known", gap_address_);
+  }
+  return {};
+}
+
+}  // namespace uscope::x86

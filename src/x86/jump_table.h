@@ -1,0 +1,75 @@
+// Where an indirect jump goes: follows its operand back to a switch table as gcc, clang, rustc and Go lay
+// them out, and reads the table. Three shapes:
+//   offsets    lea table(%rip),%rT; movslq (%rT,%rI,4),%rX; add %rT,%rX; jmp *%rX      position-independent
+//   C, C++, Rust
+//              (also with a base other than the table: computed gotos such as printf's)
+//   addresses  jmp *table(,%rI,8), or through a register                              position-dependent code
+//              lea table(%rip),%rT; jmp *(%rT,%rI,8)                                  Go, computed gotos
+//   pointer    anything that is loaded, passed or returned as a plain pointer         tail calls
+// Internal to this folder.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "x86/definitions.h"
+#include "x86/graph.h"
+
+namespace uscope::x86 {
+
+struct JumpTargets {
+  std::vector<uint64_t> inside;   // places in the function
+  std::vector<JumpTable> tables;  // the tables they were read from
+  bool pointer = false;           // can be a plain pointer: a tail call
+  bool computed = false;  // can be a value that no switch makes: a method pointer, an element of an array
+  bool unknown = false;   // can be something that was not understood
+  bool leaves = false;    // a table has entries outside of the function
+};
+
+// What the code says about a table's index before it uses it.
+struct IndexBound {
+  std::optional<uint32_t> exactly;  // checked: there are so many entries
+  std::optional<uint32_t>
+      at_most;  // masked: there may be fewer when the compiler knows that some values never occur
+};
+
+class JumpResolver {
+ public:
+  using ReadImage = std::function<Bytes(uint64_t address, uint64_t size)>;
+  JumpResolver(Graph& graph, const ReadImage& read_image)
+      : graph_(graph), definitions_(graph), read_image_(read_image) {}
+
+  JumpTargets resolve(const Instruction& jump);
+
+ private:
+  struct TableShape {
+    uint64_t address;
+    std::optional<uint64_t> base;  // entries are offsets from it; none: they are addresses
+    IndexBound bound;
+  };
+  struct Load {
+    const Instruction* instruction;
+    Operand memory;
+  };
+  void resolve_register(uint64_t at, Register reg, unsigned depth);
+  void resolve_memory(const Instruction& load, const Operand& memory);
+  void resolve_sum(const Instruction& sum, const Operands& operands);
+  std::vector<Load> offset_loads(uint64_t at, Register reg, unsigned depth = 0);
+  void read_offset_tables(const Load& load, const std::vector<uint64_t>& bases, Register base_register);
+  bool read_table(const TableShape& shape);
+  std::optional<uint64_t> read_entry(const TableShape& shape, uint32_t number);
+  // The addresses outside of the function that a lea in it yields: what an unknown table register may hold.
+  std::vector<uint64_t> addresses_taken();
+  // How many entries the code's own check of the index allows.
+  IndexBound index_bound(const Instruction& load, Register index);
+
+  Graph& graph_;
+  DefinitionFinder definitions_;
+  const ReadImage& read_image_;
+  const Instruction* jump_ = nullptr;
+  JumpTargets targets_;
+};
+
+}  // namespace uscope::x86

@@ -1,0 +1,161 @@
+#include "x86/flow.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/x86/code.h"
+
+namespace uscope::x86 {
+namespace {
+
+using testing::base;
+using testing::code;
+using testing::function;
+
+TEST(Flow, StraightCodeHasOneExit) {
+  const auto bytes = code("f30f1efa 55 4889e5 5d c3");
+  const Flow flow = analyze(function(bytes));
+  EXPECT_TRUE(flow.complete()) << flow.gap_text();
+  ASSERT_EQ(flow.exits().size(), 1u);
+  EXPECT_EQ(flow.exits()[0].kind, ExitKind::ret);
+  EXPECT_EQ(flow.exits()[0].address, base + 9);
+  EXPECT_EQ(flow.leaders(), std::vector<uint64_t>{base});
+  EXPECT_EQ(flow.instructions().size(), 5u);
+}
+
+TEST(Flow, BothSidesOfABranchAndItsLeader) {
+  // test %edi,%edi; je 1f; mov $1,%eax; ret; 1: xor %eax,%eax; ret
+  const auto bytes = code("85ff 7406 b801000000 c3 31c0 c3");
+  const Flow flow = analyze(function(bytes));
+  EXPECT_TRUE(flow.complete());
+  EXPECT_EQ(flow.exits().size(), 2u);
+  EXPECT_TRUE(flow.is_leader(base + 10));
+  EXPECT_FALSE(flow.has_leader(base + 1, base + 10));
+}
+
+TEST(Flow, TailJumpsAreExits) {
+  const auto bytes = code("85ff 0f84f8000000 e9f3010000");
+  const Flow flow = analyze(function(bytes));
+  EXPECT_TRUE(flow.complete());
+  ASSERT_EQ(flow.exits().size(), 2u);
+  EXPECT_EQ(flow.exits()[0].kind, ExitKind::conditional_tail_jump);
+  EXPECT_EQ(flow.exits()[0].condition, 4);
+  EXPECT_EQ(flow.exits()[0].target, 0x1100u);
+  EXPECT_EQ(flow.exits()[1].kind, ExitKind::tail_jump);
+  EXPECT_EQ(flow.exits()[1].target, 0x1200u);
+}
+
+TEST(Flow, AJumpToTheOwnEntryIsNoExit) {
+  const auto bytes = code("ffcf 75fc c3");
+  const Flow flow = analyze(function(bytes));
+  EXPECT_TRUE(flow.complete());
+  EXPECT_EQ(flow.exits().size(), 1u);
+}
+
+TEST(Flow, PlainPointersAreTailCalls) {
+  for (const char* hex : {"ffe7",                      // jmp *%rdi
+                          "488b07 ff6010",             // mov (%rdi),%rax; jmp *0x10(%rax)
+                          "ff2500100000",              // jmp *GOT(%rip)
+                          "50 e800010000 59 ffe0"}) {  // push; call; pop %rcx; jmp *%rax
+    const auto bytes = code(hex);
+    const Flow flow = analyze(function(bytes));
+    EXPECT_TRUE(flow.complete()) << hex << ": " << flow.gap_text();
+    ASSERT_EQ(flow.exits().size(), 1u) << hex;
+    EXPECT_EQ(flow.exits()[0].kind, ExitKind::indirect_tail_jump) << hex;
+  }
+}
+
+TEST(Flow, AnIndirectJumpInsideAFrameStaysInTheFunction) {
+  const auto bytes = code("50 ffe7");  // push %rax; jmp *%rdi
+  const Flow flow = analyze(function(bytes));
+  EXPECT_EQ(flow.gap(), Gap::unrecovered_jump);
+  EXPECT_EQ(flow.gap_address(), base + 1);
+}
+
+TEST(Flow, ATailCallMustNotBeClaimedWhereLabelsHaveAddresses) {
+  // lea 1f(%rip),%rax; mov %rax,(%rdi); jmp *(%rsi); 1: ret
+  const auto bytes = code("488d0505000000 488907 ff26 c3");
+  const Flow flow = analyze(function(bytes));
+  EXPECT_FALSE(flow.complete());
+  FunctionCode with_pointer = function(bytes);
+  const auto plain = code("ff26 c3");
+  with_pointer = function(plain);
+  with_pointer.code_pointers = {base + 2};
+  EXPECT_EQ(analyze(with_pointer).gap(), Gap::unrecovered_jump);
+}
+
+TEST(Flow, CallsThatDoNotReturnEndAFunction) {
+  for (const char* hex :
+       {"50 e800010000", "50 e800010000 90 660f1f440000", "ffd0", "0f0b", "f4", "b83c000000 0f05"}) {
+    const auto bytes = code(hex);
+    const Flow flow = analyze(function(bytes));
+    EXPECT_TRUE(flow.complete()) << hex << ": " << flow.gap_text();
+    ASSERT_EQ(flow.exits().size(), 1u) << hex;
+    EXPECT_EQ(flow.exits()[0].kind, ExitKind::no_return);
+  }
+}
+
+TEST(Flow, KnownNoReturnFunctionsEndTheirPath) {
+  const auto bytes = code("e8fb000000 06");
+  FunctionCode f = function(bytes);
+  f.never_returns = [](uint64_t target) { return target == 0x1100; };
+  EXPECT_TRUE(analyze(f).complete());
+  const auto more = code("e8fb000000 c3");
+  FunctionCode g = function(more);
+  EXPECT_EQ(analyze(g).exits()[0].kind, ExitKind::ret);
+  g.never_returns = f.never_returns;
+  EXPECT_EQ(analyze(g).exits()[0].kind, ExitKind::no_return);
+}
+
+TEST(Flow, GapsAreNamed) {
+  const auto off_end = code("55 4889e5");
+  EXPECT_EQ(analyze(function(off_end)).gap(), Gap::falls_off_end);
+  const auto broken = code("55 06");
+  EXPECT_EQ(analyze(function(broken)).gap(), Gap::undecodable);
+  EXPECT_EQ(analyze(function(broken)).gap_text(), "the bytes at 0x1001 are no instruction");
+  const auto far = code("48cb");
+  EXPECT_EQ(analyze(function(far)).gap(), Gap::unusual_instruction);
+  const auto middle = code("75ff c0c3c3c3");  // jne into itself
+  EXPECT_EQ(analyze(function(middle)).gap(), Gap::overlapping);
+  EXPECT_EQ(analyze(FunctionCode()).gap(), Gap::empty);
+}
+
+TEST(Flow, ColdPartsBelongToTheFunction) {
+  const auto hot = code("85ff 0f84f8000000 c3");    // je 0x1100
+  const auto cold = code("e8fbff0000 e9fefeffff");  // call; jmp back to the ret
+  FunctionCode f = function(hot);
+  f.parts.push_back({0x1100, cold});
+  const Flow flow = analyze(f);
+  EXPECT_TRUE(flow.complete()) << flow.gap_text();
+  ASSERT_EQ(flow.exits().size(), 1u);
+  EXPECT_EQ(flow.exits()[0].address, base + 8);
+
+  FunctionCode found = function(hot);
+  found.part_at = [&](uint64_t address) -> std::optional<CodeRange> {
+    if (address < 0x1100 || address >= 0x1100 + cold.size()) return std::nullopt;
+    return CodeRange{0x1100, cold};
+  };
+  const Flow adopted = analyze(found);
+  EXPECT_EQ(adopted.parts().size(), 2u);
+  EXPECT_EQ(adopted.exits().size(), 1u);
+}
+
+TEST(Flow, LandingPadsAreReachedAndLead) {
+  const auto bytes = code("e800010000 c3 4889c7 e800020000");
+  FunctionCode f = function(bytes);
+  f.landing_pads = {base + 6};
+  const Flow flow = analyze(f);
+  EXPECT_TRUE(flow.complete());
+  EXPECT_TRUE(flow.is_leader(base + 6));
+  EXPECT_NE(flow.find(base + 9), nullptr);
+  ASSERT_EQ(flow.exits().size(), 2u);
+  EXPECT_EQ(flow.exits()[1].kind, ExitKind::no_return);
+}
+
+TEST(Flow, CallingIntoTheOwnBodyMakesALeader) {
+  const auto bytes = code("e800000000 58 c3");  // call next; pop %rax: how old code reads rip
+  const Flow flow = analyze(function(bytes));
+  EXPECT_TRUE(flow.is_leader(base + 5));
+}
+
+}  // namespace
+}  // namespace uscope::x86
