@@ -44,6 +44,7 @@ fuzz: setup-test ## fuzz every reader for FUZZ_SECONDS (600) each
 	@tests/run -j $(JOBS) --only fuzz --fuzz-seconds $(FUZZ_SECONDS) $(TEST_FLAGS)
 
 targets: setup-test ## build the small programs that tests trace, into build/targets
+	@tools/fetch-go || echo "the newest Go could not be fetched; what needs it is skipped"
 	@$(MAKE) --no-print-directory -C tests/targets -j $(JOBS)
 
 format: ## rewrite the sources as .clang-format says

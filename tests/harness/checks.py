@@ -84,6 +84,23 @@ def executable():
     return results
 
 
+def target_programs():
+    """Variants of one program must do the same thing, or comparing what tracers say of them means nothing."""
+    results, said = [], {}
+    for path in sorted(capabilities.TARGETS.iterdir()) if capabilities.TARGETS.is_dir() else []:
+        if not path.is_file() or not os.access(path, os.X_OK) or path.suffix in (".so", ".debug", ".dwp"):
+            continue
+        run = processes.run([str(path), "calls", "2"], ROOT / "build" / "test" / "targets", 20)
+        program = path.name.split("-")[0]
+        problem = ""
+        if run.status != 0 or "CALL " not in run.stdout:
+            problem = f"{processes.describe_status(run.status)}\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
+        elif said.setdefault(program, run.stdout) != run.stdout:
+            problem = f"does not do what {program} does"
+        results.append(Result(f"targets/{path.name}", FAILED if problem else PASSED, problem, run.seconds))
+    return results or [Result("targets", FAILED, "build/targets is empty")]
+
+
 def _time(command):
     begin = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
@@ -112,7 +129,8 @@ def self_tests():
 
 def jobs(preset):
     found = [Job("architecture", "architecture", architecture), Job("style", "style", formatting),
-             Job("style", "style/scripts", scripts), Job("runner", "runner", self_tests)]
+             Job("style", "style/scripts", scripts), Job("runner", "runner", self_tests),
+             Job("targets", "targets", target_programs)]
     if preset == "release":
         found.append(Job("executable", "executable", executable))
     return found

@@ -1,0 +1,3 @@
+module dnsforward
+
+go 1.18
