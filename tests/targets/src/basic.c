@@ -104,9 +104,11 @@ KEEP static int twice(int v) { return v * 2; }
 
 KEEP int apply(int (*function)(int), int value) { return function(value); }
 
+__attribute__((cold)) KEEP static void complain(const char* text) { fprintf(stderr, "not a digit: %s\n", text); }
+
 KEEP int parse_digit(const char* text) {
-  if (__builtin_expect(text[0] < '0' || text[0] > '9', 0)) {  // gcc moves this to parse_digit.cold
-    fprintf(stderr, "not a digit: %s\n", text);
+  if (text[0] < '0' || text[0] > '9') {  // gcc moves this to parse_digit.cold
+    complain(text);
     abort();
   }
   return text[0] - '0';
