@@ -15,7 +15,7 @@ from .results import FAILED, PASSED, SKIPPED, Job, Result
 DEFAULT_SECONDS = 20
 READY_SECONDS = 20
 ATTACHED = r"^Attach(ing|ed) "
-SANITIZER = re.compile(r"(AddressSanitizer|UndefinedBehaviorSanitizer|LeakSanitizer|runtime error:|terminate called)")
+SANITIZER = re.compile(r"(AddressSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer|\d+:\d+: runtime error: |terminate called)")
 TARGET_NAME = re.compile(r"\{targets\}/([A-Za-z0-9_.+-]+)")
 
 
