@@ -1,7 +1,8 @@
 // What an image's DWARF (4 and 5) says: functions, inlined copies, variables with their places, lines and
-// types. Built on libdw. Opens lazily: asking about one function reads one compilation unit, found by
-// address, however large the rest is. Owns the ELF images it reads (the file itself, its separate debug file,
-// .dwo and .dwp files). One thread. Looks up, never guesses: what the debug info does not say is reported as
+// types. Read by uscope's own bounded reader (docs/decisions/dwarf-reader.md). Opens lazily: asking about one
+// function reads one compilation unit, found by address, however large the rest is. Owns the files it finds
+// (separate debug file, .dwo, .dwp, dwz supplement); the image's bytes stay the ElfFile's, which must outlive
+// it but may be moved. One thread. Looks up, never guesses: what the debug info does not say is reported as
 // absent, with a reason.
 #pragma once
 

@@ -1,0 +1,188 @@
+#include "image/dwarf/functions.h"
+
+#include <dwarf.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "image/dwarf/entry_places.h"
+#include "image/dwarf/go_attributes.h"
+#include "image/dwarf/ranges.h"
+#include "image/dwarf/variables.h"
+
+namespace uscope::image::dwarf {
+namespace {
+
+constexpr size_t max_parameters = 1000;
+constexpr size_t max_variables = 10000;
+constexpr int max_block_depth = 200;
+
+bool covers(const Die& die, uint64_t address) {
+  bool inside = false;
+  for_each_range(die, [&](uint64_t low, uint64_t high) { inside |= low <= address && address < high; });
+  return inside;
+}
+
+}  // namespace
+
+Die FunctionReader::find(const Unit& unit, uint64_t address) const {
+  const auto& functions = unit.index().functions;
+  auto after = std::upper_bound(functions.begin(), functions.end(), address,
+                                [](uint64_t at, const FunctionRange& range) { return at < range.low; });
+  // Nested ranges do not occur but in broken files; a few steps back are enough for those.
+  for (int steps = 0; after != functions.begin() && steps < 64; steps++) {
+    --after;
+    if (address < after->high) return unit.die_at(after->die);
+  }
+  return {};
+}
+
+Function FunctionReader::read(const Die& die, bool with_parameters) const {
+  Function function;
+  function.name = name_of(die);
+  function.language = die.unit->facts().language;
+  function.qualified = qualified_name(die);
+  if (function.language == Language::Go) function.name = unqualified_go_name(function.name);
+  function.linkage_name = die.inherited_string(DW_AT_linkage_name);
+  if (function.linkage_name.empty()) function.linkage_name = die.inherited_string(DW_AT_MIPS_linkage_name);
+  uint64_t entry = entry_of(die).value_or(0);
+  function.entry = {entry};
+  for_each_range(die, [&](uint64_t low, uint64_t high) { function.ranges.push_back({{low}, {high}}); });
+  std::stable_partition(function.ranges.begin(), function.ranges.end(),
+                        [&](const AddressRange& range) { return range.contains({entry}); });
+  function.return_type = TypeReader::type_attr(die);
+  auto flag = [&](uint16_t name) {
+    auto attr = die.inherited(name);
+    return attr && attr->value != 0;
+  };
+  function.is_external = flag(DW_AT_external);
+  function.is_noreturn = flag(DW_AT_noreturn);
+  if (auto line = die.inherited(DW_AT_decl_line)) {
+    function.declared = {types_.decl_file(die), uint32_t(line->value),
+                         uint32_t(die.inherited(DW_AT_decl_column).value_or(Attr{}).value)};
+  }
+  if (with_parameters) function.parameters = parameters_at_entry(die, function);
+  return function;
+}
+
+std::vector<Variable> FunctionReader::parameters_at_entry(const Die& die, const Function& function) const {
+  EntryPlaces places(store_, types_, frames_, die, function);
+  for_each_child(die, [&](const Die& child) {
+    if (child.tag() == DW_TAG_formal_parameter) places.add(child);
+    if (child.tag() == DW_TAG_unspecified_parameters) places.set_variadic();
+    return places.size() < max_parameters;
+  });
+  return places.finish();
+}
+
+std::vector<Variable> FunctionReader::variables_at(const Die& function, uint64_t address) const {
+  std::vector<Variable> result;
+  std::vector<std::vector<Variable>> levels;
+  VariableReader reader(types_, frames_, *function.unit, function, address);
+  // Inner blocks hide outer ones, so the innermost level comes first in the answer.
+  Die at = function;
+  bool in_inlined = false;
+  for (int depth = 0; at && depth < max_block_depth; depth++) {
+    Die inner;
+    std::vector<Variable> level;
+    if (depth == 0 && reader.at_entry()) {
+      level = read(function).parameters;
+    }
+    for_each_child(at, [&](const Die& child) {
+      bool is_parameter = child.tag() == DW_TAG_formal_parameter;
+      if ((is_parameter && !(depth == 0 && reader.at_entry())) || child.tag() == DW_TAG_variable) {
+        Variable variable = reader.read(child);
+        variable.in_inlined = in_inlined;
+        if (!variable.name.empty()) level.push_back(std::move(variable));
+      } else if ((child.tag() == DW_TAG_lexical_block || child.tag() == DW_TAG_inlined_subroutine ||
+                  child.tag() == DW_TAG_try_block || child.tag() == DW_TAG_catch_block) &&
+                 covers(child, address)) {
+        inner = child;
+      }
+      return level.size() < max_variables;
+    });
+    levels.push_back(std::move(level));
+    if (inner && inner.tag() == DW_TAG_inlined_subroutine) in_inlined = true;
+    at = inner;
+  }
+  std::unordered_set<std::string> seen;
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+    for (Variable& variable : *level) {
+      if (seen.insert(variable.name).second) result.push_back(std::move(variable));
+    }
+  }
+  return result;
+}
+
+std::vector<InlinedCopy> FunctionReader::inlined_at(const Die& function, uint64_t address) const {
+  std::vector<InlinedCopy> copies;
+  std::string caller = qualified_name(function);
+  Die at = function;
+  for (int depth = 0; at && depth < max_block_depth; depth++) {
+    Die inner;
+    for_each_child(at, [&](const Die& child) {
+      bool is_block = child.tag() == DW_TAG_lexical_block || child.tag() == DW_TAG_inlined_subroutine;
+      if (is_block && covers(child, address)) inner = child;
+      return !inner;
+    });
+    if (inner && inner.tag() == DW_TAG_inlined_subroutine) copies.push_back(read_inlined(inner, caller));
+    at = inner;
+  }
+  std::reverse(copies.begin(), copies.end());
+  return copies;
+}
+
+InlinedCopy FunctionReader::read_inlined(const Die& inlined, const std::string& caller) const {
+  InlinedCopy copy;
+  copy.callee = qualified_name(inlined);
+  copy.caller = caller;
+  copy.address = {entry_of(inlined).value_or(0)};
+  if (auto line = inlined.number(DW_AT_call_line)) copy.call_site.line = uint32_t(*line);
+  if (auto column = inlined.number(DW_AT_call_column)) copy.call_site.column = uint32_t(*column);
+  if (auto file = inlined.number(DW_AT_call_file))
+    copy.call_site.file = types_.file_name(*inlined.unit, *file);
+  return copy;
+}
+
+void FunctionReader::for_each_inlined(const Die& function,
+                                      const std::function<bool(const Die&)>& visit) const {
+  // One pass in file order over all that the function holds.
+  const Unit& unit = *function.unit;
+  Bytes bytes = unit.section();
+  uint64_t end = function.end_of_subtree();
+  uint64_t position = function.end_of_attrs();
+  while (position < end && position < bytes.size()) {
+    if (bytes[position] == 0) {
+      position++;
+      continue;
+    }
+    Die die = unit.die_at(position);
+    if (!die) return;
+    if (die.tag() == DW_TAG_inlined_subroutine && !visit(die)) return;
+    position = die.end_of_attrs();
+  }
+}
+
+std::vector<Variable> FunctionReader::globals_of(const Unit& unit) const {
+  std::vector<Variable> result;
+  VariableReader reader(types_, frames_, unit, Die(), 0);
+  // Namespaces hold globals too.
+  std::vector<std::pair<Die, int>> holders{{unit.root(), 0}};
+  while (!holders.empty() && result.size() < max_variables) {
+    auto [holder, depth] = holders.back();
+    holders.pop_back();
+    for_each_child(holder, [&](const Die& child) {
+      if (child.tag() == DW_TAG_namespace && depth < 32) holders.emplace_back(child, depth + 1);
+      if (child.tag() == DW_TAG_variable && child.attr(DW_AT_location)) {
+        Variable variable = reader.read(child);
+        variable.name = qualified_name(child);
+        variable.is_global = true;
+        result.push_back(std::move(variable));
+      }
+      return result.size() < max_variables;
+    });
+  }
+  return result;
+}
+
+}  // namespace uscope::image::dwarf

@@ -1,0 +1,41 @@
+// Reads variables and parameters of one function at one instruction: names, types, and where they are.
+// Internal to dwarf/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "image/dwarf/debug_info.h"
+#include "image/dwarf/expression.h"
+#include "image/dwarf/frame.h"
+#include "image/dwarf/type_reader.h"
+
+namespace uscope::image::dwarf {
+
+class VariableReader {
+ public:
+  // `function` may be no DIE: for globals.
+  VariableReader(TypeReader& types, const FrameTable& frames, const Unit& unit, const Die& function,
+                 uint64_t address);
+
+  Variable read(const Die& die) const;
+  Location location_of(const Die& die) const;
+  // The frame base's computation at this address.
+  std::optional<std::vector<LocOp>> frame_base() const;
+  std::optional<std::vector<LocOp>> cfa() const;
+  bool at_entry() const { return at_entry_; }
+
+ private:
+  ExpressionContext context() const;
+  Location constant_of(const Die& die, const Attr& value) const;
+
+  TypeReader& types_;
+  const FrameTable& frames_;
+  const Unit& unit_;
+  Die function_;
+  uint64_t address_;
+  bool at_entry_ = false;
+};
+
+}  // namespace uscope::image::dwarf
