@@ -99,6 +99,8 @@ struct DynamicInfo {
   // Where the run-time symbol tables are; absent ones are 0. For images without section headers.
   ImageAddr symbol_table, string_table, hash, gnu_hash, versions, version_needs, version_definitions;
   uint64_t string_table_size = 0, version_need_count = 0, version_definition_count = 0;
+  ImageAddr relocations;  // DT_RELA
+  uint64_t relocations_size = 0;
 };
 
 class ElfFile {

@@ -150,6 +150,12 @@ void take_entry(const Elf64_Dyn& entry, DynamicInfo& info, DynamicTexts& texts) 
     case DT_GNU_HASH:
       info.gnu_hash = {value};
       break;
+    case DT_RELA:
+      info.relocations = {value};
+      break;
+    case DT_RELASZ:
+      info.relocations_size = value;
+      break;
     case DT_VERSYM:
       info.versions = {value};
       break;
