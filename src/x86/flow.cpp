@@ -233,7 +233,8 @@ void FlowBuilder::resolve_jumps() {
     }
     if (!grew || flow_.gap_ == Gap::overlapping) break;
     explore_all();
-    if (round + 1 == max_rounds) note_gap(Gap::unrecovered_jump, indirect_jumps_.back());
+    if (round + 1 == max_rounds || resolver.exhausted())
+      note_gap(Gap::unrecovered_jump, indirect_jumps_.back());
   }
   for (size_t n = 0; n < outcomes.size(); ++n) judge_jump(*graph_.at(indirect_jumps_[n]), outcomes[n]);
 }

@@ -20,6 +20,11 @@ void sort_unique(std::vector<T>& values) {
 JumpTargets JumpResolver::resolve(const Instruction& jump) {
   jump_ = &jump;
   targets_ = {};
+  if (exhausted()) {
+    targets_.unknown = true;
+    return std::move(targets_);
+  }
+  --jumps_left_;
   const auto operands = operands_of(graph_.bytes_of(jump));
   if (!operands) {
     targets_.unknown = true;
@@ -187,8 +192,11 @@ void JumpResolver::read_offset_tables(const Load& load, const std::vector<uint64
   if (!any) targets_.unknown = true;
 }
 
-std::vector<uint64_t> JumpResolver::addresses_taken() {
-  std::vector<uint64_t> taken;
+const std::vector<uint64_t>& JumpResolver::addresses_taken() {
+  if (addresses_taken_of_ == graph_.instructions().size()) return addresses_taken_;
+  addresses_taken_of_ = graph_.instructions().size();
+  std::vector<uint64_t>& taken = addresses_taken_;
+  taken.clear();
   for (const Instruction& i : graph_.instructions()) {
     if (!i.rip_relative || graph_.contains(i.memory_target)) continue;
     const auto operands = operands_of(graph_.bytes_of(i));
@@ -225,7 +233,8 @@ bool JumpResolver::read_table(const TableShape& shape) {
       exact ? std::min(*shape.bound.exactly, max_bounded_entries)
             : std::min(shape.bound.at_most.value_or(max_guessed_entries), max_guessed_entries);
   uint32_t number = 0;
-  for (; number < limit; ++number) {
+  for (; number < limit && entries_left_ > 0; ++number) {
+    --entries_left_;
     const auto target = read_entry(shape, number);
     if (!target) break;
     if (graph_.contains(*target)) {

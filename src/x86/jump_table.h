@@ -42,6 +42,8 @@ class JumpResolver {
       : graph_(graph), definitions_(graph), read_image_(read_image) {}
 
   JumpTargets resolve(const Instruction& jump);
+  // The work that one function is worth is done: what was resolved last may be missing targets.
+  bool exhausted() const { return entries_left_ == 0 || jumps_left_ == 0; }
 
  private:
   struct TableShape {
@@ -61,7 +63,7 @@ class JumpResolver {
   bool read_table(const TableShape& shape);
   std::optional<uint64_t> read_entry(const TableShape& shape, uint32_t number);
   // The addresses outside of the function that a lea in it yields: what an unknown table register may hold.
-  std::vector<uint64_t> addresses_taken();
+  const std::vector<uint64_t>& addresses_taken();
   // How many entries the code's own check of the index allows.
   IndexBound index_bound(const Instruction& load, Register index);
 
@@ -70,6 +72,11 @@ class JumpResolver {
   const ReadImage& read_image_;
   const Instruction* jump_ = nullptr;
   JumpTargets targets_;
+  std::vector<uint64_t> addresses_taken_;
+  size_t addresses_taken_of_ = 0;  // how many instructions the graph had then
+  // The largest switches seen have some thousand entries, the largest interpreters some hundred jumps.
+  uint32_t entries_left_ = 2'000'000;
+  uint32_t jumps_left_ = 20'000;
 };
 
 }  // namespace uscope::x86

@@ -25,8 +25,9 @@ const CodeRange* part_of(const Flow& flow, uint64_t address) {
   return nullptr;
 }
 
-// How many bytes from here on are padding between blocks that nothing reaches.
-uint64_t unreached_padding(const Flow& flow, uint64_t from, uint64_t enough) {
+// How many of the bytes needed from here on are padding that nothing reaches, between blocks or behind the
+// function.
+uint64_t padding_after(const Flow& flow, uint64_t from, uint64_t enough, uint64_t padding_behind) {
   uint64_t at = from;
   while (at - from < enough) {
     if (flow.is_leader(at) || flow.find(at)) break;
@@ -34,7 +35,9 @@ uint64_t unreached_padding(const Flow& flow, uint64_t from, uint64_t enough) {
     if (!instruction || !instruction->is_padding() || flow.has_leader(at, instruction->end())) break;
     at = instruction->end();
   }
-  return at - from;
+  const CodeRange* part = part_of(flow, from - 1);
+  if (part && at == part->end()) at += padding_behind;
+  return std::min(at - from, enough);
 }
 
 // A branch inside the window back to the window's middle would be fine, but is too rare to tell apart.
@@ -63,9 +66,7 @@ std::expected<Window, WindowRefusal> window_at(const Flow& flow, uint64_t site, 
     const bool goes_on = window.instructions.empty() || window.instructions.back().falls_through();
     if (!next || !goes_on) {
       if (window.instructions.empty()) return refuse(Reason::no_instruction, site);
-      window.padding = unreached_padding(flow, window.end, need - window.size());
-      const CodeRange* part = part_of(flow, site);
-      if (part && window.end + window.padding == part->end()) window.padding += padding_behind;
+      window.padding = padding_after(flow, window.end, need - window.size(), padding_behind);
       if (window.size() >= need) break;
       const uint64_t stop = window.end + window.padding;
       return refuse(flow.find(stop) ? Reason::jumped_into : Reason::function_ends, stop);
@@ -82,10 +83,14 @@ std::expected<Window, WindowRefusal> window_at(const Flow& flow, uint64_t site, 
   return window;
 }
 
-std::expected<Window, WindowRefusal> window_before(const Flow& flow, uint64_t site, unsigned need) {
+std::expected<Window, WindowRefusal> window_before(const Flow& flow, uint64_t site, unsigned need,
+                                                   uint64_t padding_behind) {
   const Instruction* last = flow.find(site);
   if (!last) return refuse(Reason::no_instruction, site);
   Window window{.start = site, .end = last->end(), .instructions = {*last}};
+  if (window.size() < need && !last->falls_through()) {
+    window.padding = padding_after(flow, window.end, need - window.size(), padding_behind);
+  }
   while (window.size() < need) {
     if (flow.is_leader(window.start)) return refuse(Reason::jumped_into, window.start);
     const Instruction* before = nullptr;

@@ -91,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const Exit& exit : flow.exits()) require(flow.find(exit.address) != nullptr);
   size_t sites = 0;
   for (const Instruction& i : flow.instructions()) {
-    if (++sites > 32) break;
+    if (++sites > 8) break;
     check_site(flow, i.address);
   }
   for (uint64_t a = code_address; a < code_address + std::min<uint64_t>(size, 256); ++a) {

@@ -119,8 +119,8 @@ void count_windows(const Flow& flow, uint64_t padding, Shares& shares) {
   bool all = flow.complete();
   for (const Exit& exit : flow.exits()) {
     if (exit.kind == ExitKind::no_return) continue;
-    all =
-        all && (window_before(flow, exit.address) || window_at(flow, exit.address, near_jump_size, padding));
+    all = all && (window_before(flow, exit.address, near_jump_size, padding) ||
+                  window_at(flow, exit.address, near_jump_size, padding));
   }
   shares.exit_windows += all;
 }

@@ -96,6 +96,20 @@ TEST(WindowBefore, TakesInWhatStandsBeforeAnExit) {
   EXPECT_EQ(window->end, base + 13);
 }
 
+TEST(WindowBefore, UsesThePaddingBehindFirst) {
+  // test; je 1f; mov; pop %rbx; ret; nop; nop; nop; 1: ret
+  const auto bytes = code("85ff 7408 4889f8 5b c3 909090 c3");
+  const auto window = window_before(flow_of(bytes), base + 8);
+  ASSERT_TRUE(window) << window.error().text();
+  EXPECT_EQ(window->start, base + 7);
+  EXPECT_EQ(window->end, base + 9);
+  EXPECT_EQ(window->padding, 3u);
+  // Behind the function's last ret, and there the block's start does not matter.
+  const auto last = window_before(flow_of(bytes), base + 12, near_jump_size, 4);
+  ASSERT_TRUE(last) << last.error().text();
+  EXPECT_EQ(last->start, base + 12);
+}
+
 TEST(WindowBefore, StopsAtABlocksStartAndAtCalls) {
   const auto jumped = code("85ff 7403 31c0 90 5b c3");  // je to the pop
   EXPECT_EQ(window_before(flow_of(jumped), base + 8).error().reason, Reason::jumped_into);
