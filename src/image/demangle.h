@@ -16,7 +16,8 @@ bool looks_mangled(std::string_view name);
 // name.
 std::optional<std::string> demangle(std::string_view name);
 
-// The same without return type, parameters and qualifiers behind them: "ns::f", "f<int>", "f [clone .part.0]".
+// The same without return type, parameters and qualifiers behind them: "ns::f", "f<int>", "f [clone
+// .part.0]".
 std::optional<std::string> demangle_without_parameters(std::string_view name);
 
 // That, from text that is already demangled. A name without a parameter list (a C function, a Rust path)

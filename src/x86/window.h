@@ -41,8 +41,8 @@ struct WindowRefusal {
 std::expected<Window, WindowRefusal> window_at(const Flow& flow, uint64_t site,
                                                unsigned need = near_jump_size, uint64_t padding_behind = 0);
 
-// The window whose last instruction is the site's: for exits, which are often the last byte of a block. Takes in the
-// padding behind it and then as few instructions before it as needed.
+// The window whose last instruction is the site's: for exits, which are often the last byte of a block. Takes
+// in the padding behind it and then as few instructions before it as needed.
 std::expected<Window, WindowRefusal> window_before(const Flow& flow, uint64_t site,
                                                    unsigned need = near_jump_size,
                                                    uint64_t padding_behind = 0);

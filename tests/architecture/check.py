@@ -130,23 +130,37 @@ def check_file_length(root):
 
 def function_lengths(text):
     """(first line, lines) of each function body in clang-formatted text: a body opens with a line that ends in `{` and
-    looks like a signature, and closes with a `}` at the same indentation."""
+    looks like a signature, and closes with a `}` at the same indentation. A struct inside a body (a visitor) is not
+    counted as its lines; the functions in it are looked at by themselves."""
     lines = text.split("\n")
     opens = re.compile(r"^(\s*)(?!(?:namespace|class|struct|union|enum|extern|if|for|while|switch|do|else|return|case)\b)\S.*\)"
                        r"[^;=]*\{$")
-    i = 0
-    while i < len(lines):
-        match = opens.match(lines[i])
-        if not match:
-            i += 1
-            continue
-        indent = match.group(1)
-        close = next((j for j in range(i + 1, len(lines)) if re.match(rf"^{indent}\}}(?!\s*else)", lines[j])), None)
-        if close is None:
-            i += 1
-            continue
-        yield i + 1, close - i - 1
-        i = close + 1
+    local_type = re.compile(r"^(\s+)(?:struct|class) \w+[^;()]*\{$")
+
+    def closing(first, indent):
+        return next((j for j in range(first + 1, len(lines)) if re.match(rf"^{indent}\}}(?!\s*else)", lines[j])), None)
+
+    def bodies(begin, end):
+        i = begin
+        while i < end:
+            match = opens.match(lines[i])
+            close = closing(i, match.group(1)) if match else None
+            if close is None:
+                i += 1
+                continue
+            inner, j = 0, i + 1
+            while j < close:
+                nested = local_type.match(lines[j])
+                over = closing(j, nested.group(1)) if nested else None
+                if over is not None:
+                    inner += over - j
+                    yield from bodies(j + 1, over)
+                    j = over
+                j += 1
+            yield i + 1, close - i - 1 - inner
+            i = close + 1
+
+    yield from bodies(0, len(lines))
 
 
 def check_function_length(root):

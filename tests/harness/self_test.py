@@ -190,6 +190,14 @@ class Architecture(unittest.TestCase):
         self.assertEqual(len(self.problems("file length")), 1)
         self.assertEqual(len(self.problems("function length")), 1)
 
+    def test_a_visitor_inside_a_function_counts_by_its_own_functions(self):
+        visitor = "  struct Visitor {\n" + "    int operator()(int x) {\n      return x;\n    }\n" * 50 + "  };\n"
+        self.write("image/visits.cpp", "int f(int x) {\n" + visitor + "  return x;\n}\n")
+        self.assertEqual(self.problems("function length"), [])
+        long = "  struct Visitor {\n    int operator()(int x) {\n" + "      x++;\n" * 101 + "    }\n  };\n"
+        self.write("image/visits.cpp", "int f(int x) {\n" + long + "  return x;\n}\n")
+        self.assertEqual(len(self.problems("function length")), 1)
+
     def test_names_and_comments(self):
         self.write("image/elf_utils.h", "", first="#pragma once\n")
         self.assertEqual(len(self.problems("names")), 1)

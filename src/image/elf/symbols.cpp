@@ -50,7 +50,8 @@ uint64_t count_by_hash(const ElfFile& file, const DynamicInfo& dynamic) {
 // Go's linker marks places in .text with symbols typed as functions.
 bool is_go_marker(std::string_view name) {
   if (!name.starts_with("runtime.") && !name.starts_with("go:text")) return false;
-  return name == "runtime.text" || name == "runtime.etext" || name == "go:textfipsstart" || name == "go:textfipsend";
+  return name == "runtime.text" || name == "runtime.etext" || name == "go:textfipsstart" ||
+         name == "go:textfipsend";
 }
 
 // Reads tables into one list. Kept apart from the sorting and merging, which know nothing of ELF.

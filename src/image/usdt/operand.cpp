@@ -12,8 +12,7 @@ constexpr size_t most_arguments = 64;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_symbol_char(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||
-         c == '$';
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '$';
 }
 
 struct Legacy {
