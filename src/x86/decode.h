@@ -82,7 +82,8 @@ class Decoder {
   uint64_t position() const { return address_ + offset_; }
   bool at_end() const { return offset_ == code_.size(); }
   // Goes on behind a byte that is no instruction.
-  void skip_byte() { offset_ += offset_ < code_.size(); }
+  void skip_byte() { skip(1); }
+  void skip(uint64_t bytes) { offset_ += bytes < code_.size() - offset_ ? bytes : code_.size() - offset_; }
 
  private:
   Bytes code_;

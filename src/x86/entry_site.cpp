@@ -85,6 +85,14 @@ int rank(KernelHandling handling, bool new_nops) {
   return 3;
 }
 
+// A store into the frame that the function has made by now: below the return address, nobody's argument.
+bool writes_own_frame(const Operands& operands, const EntrySite& site) {
+  const Operand& to = operands.first;
+  const bool plain = operands.operation == Operation::mov && to.is_memory() && to.reg == Register::rsp &&
+                     to.index == Register::none && !to.segment;
+  return plain && to.value >= 0 && to.value + to.bits / 8 <= site.stack_adjustment;
+}
+
 // Whether the next instruction sees the same call: this one only moves on, keeps the arguments and writes no
 // memory but the stack it pushes on.
 bool can_skip(const Instruction& i, Bytes bytes, RegisterSet keep, EntrySite& site) {
@@ -94,7 +102,8 @@ bool can_skip(const Instruction& i, Bytes bytes, RegisterSet keep, EntrySite& si
   const auto operands = operands_of(bytes);
   const auto change = stack_change(bytes);
   if (!effects || !operands || !change) return false;
-  if (effects->writes_memory && operands->operation != Operation::push) return false;
+  if (effects->writes_memory && operands->operation != Operation::push && !writes_own_frame(*operands, site))
+    return false;
   const RegisterSet written = effects->written & ~bit(Register::rsp);
   if (written & (keep | system_bit)) return false;
   site.stack_adjustment -= *change;

@@ -44,6 +44,7 @@ class FlowBuilder {
   void resolve_jumps();
   void judge_jump(const Instruction& jump, const JumpTargets& targets);
   void check_labels();
+  void check_leftovers();
   void add_exit(const Instruction& at, ExitKind kind);
   void note_gap(Gap gap, uint64_t address);
   void finish();
@@ -96,6 +97,7 @@ Flow FlowBuilder::build() && {
   explore_all();
   resolve_jumps();
   check_labels();
+  check_leftovers();
   finish();
   return std::move(flow_);
 }
@@ -260,6 +262,28 @@ void FlowBuilder::check_labels() {
   }
 }
 
+// Code that nothing known leads to is dead, data, or entered in a way we were not told of. An exit there
+// would be missed; a branch from there may lead into the known code.
+void FlowBuilder::check_leftovers() {
+  for (const CodeRange& part : graph_.parts()) {
+    Decoder decoder(part.bytes, part.address);
+    while (!decoder.at_end()) {
+      const uint64_t at = decoder.position();
+      const Instruction* known = graph_.at(at);
+      const auto instruction =
+          known ? std::optional(*known) : decode(part.bytes.subspan(at - part.address), at);
+      // Steps from known code to known code, so that data in between does not lead astray for long.
+      decoder.skip(instruction ? instruction->length : 1);
+      if (known || !instruction || graph_.straddling(at)) continue;
+      const bool inside = graph_.contains(instruction->target);
+      if (instruction->is_direct_branch() && inside) leaders_.insert(instruction->target);
+      const bool leaves = instruction->kind == Kind::ret || instruction->kind == Kind::indirect_jump ||
+                          (instruction->is_direct_branch() && !inside);
+      if (leaves) note_gap(Gap::unreached_exit, at);
+    }
+  }
+}
+
 void FlowBuilder::finish() {
   flow_.parts_ = graph_.parts();
   flow_.instructions_ = graph_.instructions();
@@ -315,6 +339,8 @@ std::string Flow::gap_text() const {
       return fmt::format("a far jump or return at {:#x}", gap_address_);
     case Gap::unreached_label:
       return fmt::format("who jumps to {:#x} is not known", gap_address_);
+    case Gap::unreached_exit:
+      return fmt::format("how execution gets to the exit at {:#x} is not known", gap_address_);
   }
   return {};
 }

@@ -28,7 +28,8 @@ struct CodeRange {
 struct FunctionCode {
   // The first part begins with the entry; others are `.cold` pieces and the like.
   std::vector<CodeRange> parts;
-  // Where exceptions land (.gcc_except_table).
+  // Where execution comes back to by other means than a jump: where exceptions land (.gcc_except_table), and
+  // where a Go function goes on after a recovered panic (deferreturn in its pclntab entry).
   std::vector<uint64_t> landing_pads;
   // Other addresses inside that something refers to: relocations, symbols. Those outside of the parts are
   // ignored.
@@ -78,6 +79,7 @@ enum class Gap : uint8_t {
   overlapping,            // two paths disagree about where instructions begin
   unusual_instruction,    // far jumps and returns
   unreached_label,        // the address of a place inside is taken, and nothing known jumps there
+  unreached_exit,  // a return or jump out that nothing known leads to: a landing pad that was not told?
 };
 
 class Flow {

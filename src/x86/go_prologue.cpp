@@ -5,11 +5,11 @@
 namespace uscope::x86 {
 namespace {
 
-constexpr unsigned max_check_instructions = 8;
+constexpr unsigned max_check_instructions = 10;
 constexpr unsigned max_slow_path_instructions = 64;
 // g.stackguard0, and stackguard1 in code that runs on the system stack.
 constexpr int64_t stack_guard = 0x10, stack_guard_system = 0x18;
-constexpr uint8_t jbe = 6, jb = 2;
+constexpr uint8_t jbe = 6;  // the opcode's low four bits
 
 // The slow path saves what it must, calls runtime.morestack and jumps to the entry.
 bool leads_back_to_entry(const Flow& flow, uint64_t address) {
@@ -29,72 +29,44 @@ bool leads_back_to_entry(const Flow& flow, uint64_t address) {
   return false;
 }
 
-class CheckReader {
- public:
-  // Whether the instruction can be part of the check before its comparison.
-  bool takes(const Instruction& i, const Operands& o) {
-    if (i.kind != Kind::other) return false;
-    switch (o.operation) {
-      case Operation::mov:
-        if (o.first.is_register() && o.second.is_memory() && o.second.segment) return set_g(o.first.reg);
-        return o.first.is_register() && o.second.is_register() && o.second.reg == Register::rsp &&
-               set_limit(o.first.reg);
-      case Operation::lea:
-        return o.second.reg == Register::rsp && o.second.index == Register::none && set_limit(o.first.reg);
-      case Operation::sub:
-        return o.first.reg == limit_ && o.second.is_immediate() && limit_ != Register::rsp;
-      default:
-        return false;
-    }
-  }
-  bool is_comparison(const Operands& o) const {
-    const bool of_guard = o.second.is_memory() && o.second.index == Register::none && o.second.reg == g_ &&
-                          (o.second.value == stack_guard || o.second.value == stack_guard_system);
-    return o.operation == Operation::cmp && o.first.is_register() && o.first.reg == limit_ && of_guard;
-  }
-  RegisterSet clobbered() const { return clobbered_; }
-
- private:
-  bool set_g(Register r) {
-    g_ = r;
-    clobbered_ |= bit(r);
-    return true;
-  }
-  bool set_limit(Register r) {
-    if (r == Register::rsp || r == Register::none) return false;
-    limit_ = r;
-    clobbered_ |= bit(r);
-    return true;
-  }
-  Register g_ = Register::r14;
-  Register limit_ = Register::rsp;
-  RegisterSet clobbered_ = 0;
-};
+// Reads g's stack limit: 0x10(%r14), or 0x10 of the register that g was just loaded into.
+bool reads_guard(const Operand& memory, Register g) {
+  return memory.is_memory() && memory.reg == g && memory.index == Register::none &&
+         (memory.value == stack_guard || memory.value == stack_guard_system);
+}
 
 }  // namespace
 
 std::optional<GoStackCheck> find_go_stack_check(const Flow& flow) {
-  CheckReader reader;
-  bool compared = false;
+  std::optional<GoStackCheck> found;
+  Register g = Register::r14;
+  bool guarded = false;
+  RegisterSet clobbered = 0;
   uint64_t address = flow.entry();
   for (unsigned n = 0; n < max_check_instructions; ++n) {
     const Instruction* i = flow.find(address);
-    if (!i || (address != flow.entry() && flow.is_leader(address))) return std::nullopt;
+    if (!i || (address != flow.entry() && flow.is_leader(address))) break;
     address = i->end();
     if (i->kind == Kind::conditional_jump) {
-      if (compared && i->condition == jbe && leads_back_to_entry(flow, i->target)) {
-        return GoStackCheck{.after = i->end(), .slow_path = i->target, .clobbered = reader.clobbered()};
-      }
-      // A huge frame is subtracted with a check for wrapping below zero.
-      if (i->condition == jb && leads_back_to_entry(flow, i->target)) continue;
-      return std::nullopt;
+      if (!leads_back_to_entry(flow, i->target)) break;
+      if (guarded && i->condition == jbe)
+        found = {.after = i->end(), .slow_path = i->target, .clobbered = clobbered};
+      if (found) break;
+      continue;
     }
-    const auto operands = operands_of(flow.bytes_at(i->address).first(i->length));
-    if (!operands || compared) return std::nullopt;
-    compared = reader.is_comparison(*operands);
-    if (!compared && !reader.takes(*i, *operands)) return std::nullopt;
+    // Up to there it only computes in registers.
+    const Bytes bytes = flow.bytes_at(i->address).first(i->length);
+    const auto operands = operands_of(bytes);
+    const auto effects = effects_of(bytes);
+    if (i->kind != Kind::other || !operands || !effects || effects->writes_memory) break;
+    if (effects->written & bit(Register::rsp)) break;
+    clobbered |= effects->written & general_registers;
+    if (operands->operation == Operation::mov && operands->second.is_memory() && operands->second.segment) {
+      g = operands->first.reg;
+    }
+    guarded = guarded || reads_guard(operands->second, g);
   }
-  return std::nullopt;
+  return found;
 }
 
 }  // namespace uscope::x86

@@ -20,6 +20,8 @@ struct GoStackCheck {
 //   [mov %fs:-8,%rcx]  cmp 0x10(%r14),%rsp; jbe          small frames (r14 or, before 1.17, rcx holds g)
 //   lea -N(%rsp),%r12; cmp 0x10(%r14),%r12; jbe          larger ones
 //   mov %rsp,%r12; sub $N,%r12; jb; cmp ...; jbe         huge ones
+//   mov 0x10(%rcx),%rsi; cmp $-1314,%rsi; je; lea M(%rsp),%rax; sub %rsi,%rax; cmp $N,%rax; jbe    huge ones
+//   before 1.17
 // and only if the slow path leads back to the entry.
 std::optional<GoStackCheck> find_go_stack_check(const Flow& flow);
 

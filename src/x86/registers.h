@@ -68,4 +68,7 @@ inline constexpr RegisterSet go_argument_registers =
     bit(Register::r8) | bit(Register::r9) | bit(Register::r10) | bit(Register::r11) | bit(Register::rdx) |
     bit(Register::r14) | (RegisterSet(0xffff) << 16);
 
+// Before 1.17, and in assembly: arguments on the stack, only the closure in rdx.
+inline constexpr RegisterSet go_stack_abi_registers = bit(Register::rdx);
+
 }  // namespace uscope::x86

@@ -37,6 +37,8 @@ class Corpus {
   FunctionCode code_of(const ElfFunction& function) const {
     FunctionCode code;
     code.parts.push_back({function.address, elf_.read(function.address, function.size)});
+    auto pads = elf_.landing_pads().find(function.address);
+    if (pads != elf_.landing_pads().end()) code.landing_pads = pads->second;
     auto pointer = pointed_at_.upper_bound(function.address);
     for (; pointer != pointed_at_.end() && *pointer < function.address + function.size; ++pointer) {
       code.code_pointers.push_back(*pointer);

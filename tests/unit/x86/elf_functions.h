@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "unit/x86/landing_pads.h"
 
 namespace uscope::x86::testing {
 
@@ -32,6 +33,8 @@ class ElfFile {
   }
 
   const std::vector<ElfFunction>& functions() const { return functions_; }
+  // Where exceptions land, by the start of the function (or of its part).
+  const std::map<uint64_t, std::vector<uint64_t>>& landing_pads() const { return landing_pads_; }
   // Relocated pointers: place -> value.
   const std::map<uint64_t, uint64_t>& pointers() const { return pointers_; }
 
@@ -61,6 +64,9 @@ class ElfFile {
       if (s.sh_type == SHT_SYMTAB || s.sh_type == SHT_DYNSYM)
         load_symbols(s, sections[s.sh_link], by_address);
       if (s.sh_type == SHT_RELA) load_relocations(s);
+      const char* name =
+          reinterpret_cast<const char*>(bytes.data()) + sections[header->e_shstrndx].sh_offset + s.sh_name;
+      if (std::strcmp(name, ".eh_frame") == 0 && s.sh_type != SHT_NOBITS) load_landing_pads(s);
     }
     for (auto& [address, function] : by_address) functions_.push_back(std::move(function));
   }
@@ -88,10 +94,24 @@ class ElfFile {
     }
   }
 
+  void load_landing_pads(const Elf64_Shdr& section) {
+    const Bytes bytes = slice(file_.bytes(), section.sh_offset, section.sh_size).value_or(Bytes());
+    auto read_from = [this](uint64_t address) -> Bytes {
+      for (const Elf64_Phdr& p : segments_) {
+        if (address < p.p_vaddr || address >= p.p_vaddr + p.p_filesz) continue;
+        return slice(file_.bytes(), p.p_offset + address - p.p_vaddr, p.p_vaddr + p.p_filesz - address)
+            .value_or(Bytes());
+      }
+      return {};
+    };
+    landing_pads_ = LandingPadReader(bytes, section.sh_addr, read_from).take();
+  }
+
   MappedFile file_;
   std::vector<Elf64_Phdr> segments_;
   std::vector<ElfFunction> functions_;
   std::map<uint64_t, uint64_t> pointers_;
+  std::map<uint64_t, std::vector<uint64_t>> landing_pads_;
 };
 
 }  // namespace uscope::x86::testing

@@ -70,6 +70,16 @@ TEST(EntrySite, BehindInstructionsThatKeepTheArguments) {
   EXPECT_EQ(push.changed, bit(Register::rbx));
 }
 
+TEST(EntrySite, BehindAStoreIntoTheOwnFrame) {
+  // sub $0x18,%rsp; mov %rbp,0x10(%rsp); lea 0x10(%rsp),%rbp; push
+  const EntrySite s = site("4883ec18 48896c2410 488d6c2410 50 c3");
+  EXPECT_EQ(s.address, base + 14);
+  EXPECT_EQ(s.stack_adjustment, 0x18);
+  // 0x18(%rsp) is the return address, 0x20(%rsp) an argument
+  EXPECT_EQ(site("4883ec18 48896c2418 50 c3").address, base);
+  EXPECT_EQ(site("4883ec18 48896c2420 50 c3").address, base);
+}
+
 TEST(EntrySite, NotBehindWhatTouchesArgumentsOrMemory) {
   EXPECT_EQ(site("31c0 55 5d c3").address, base);             // rax counts the vector arguments
   EXPECT_EQ(site("4889f7 55 5d c3").address, base);           // mov %rsi,%rdi
@@ -132,6 +142,17 @@ TEST(GoStackCheck, LargerAndHugeFramesAndOldGo) {
   ASSERT_TRUE(check);
   EXPECT_EQ(check->after, base + 15);
   EXPECT_EQ(check->clobbered, bit(Register::rcx));
+}
+
+TEST(GoStackCheck, HugeFramesOfOldGo) {
+  // mov %fs:-8,%rcx; mov 0x10(%rcx),%rsi; cmp $-1314,%rsi; je slow; lea 0x3a0(%rsp),%rax; sub %rsi,%rax;
+  // cmp $0x2348,%rax; jbe slow; ret; slow: call; jmp 0
+  const auto bytes = code(
+      "64488b0c25f8ffffff 488b7110 4881fedefaffff 7414 488d8424a0030000 4829f0 483d48230000 7601 c3 "
+      "e800100000 ebcf");
+  const auto check = find_go_stack_check(analyze(function(bytes)));
+  ASSERT_TRUE(check);
+  EXPECT_EQ(check->after, base + 41);
 }
 
 TEST(GoStackCheck, OnlyIfTheSlowPathStartsOver) {

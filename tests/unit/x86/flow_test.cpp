@@ -151,6 +151,25 @@ TEST(Flow, LandingPadsAreReachedAndLead) {
   EXPECT_EQ(flow.exits()[1].kind, ExitKind::no_return);
 }
 
+TEST(Flow, AnExitThatNothingLeadsToIsAGapUnlessTold) {
+  // call; ret; call deferreturn; ret     a Go function goes on at 6 after a recovered panic
+  const auto bytes = code("e800010000 c3 e800020000 c3");
+  FunctionCode f = function(bytes);
+  EXPECT_EQ(analyze(f).gap(), Gap::unreached_exit);
+  EXPECT_EQ(analyze(f).gap_address(), base + 11);
+  f.landing_pads = {base + 6};
+  EXPECT_TRUE(analyze(f).complete());
+  EXPECT_EQ(analyze(f).exits().size(), 2u);
+}
+
+TEST(Flow, BranchesOfUnreachedCodeStillMakeLeaders) {
+  // push; mov; ret; jmp to the mov
+  const auto bytes = code("55 4889e5 c3 ebfa");
+  const Flow flow = analyze(function(bytes));
+  EXPECT_TRUE(flow.complete());
+  EXPECT_TRUE(flow.is_leader(base + 1));
+}
+
 TEST(Flow, CallingIntoTheOwnBodyMakesALeader) {
   const auto bytes = code("e800000000 58 c3");  // call next; pop %rax: how old code reads rip
   const Flow flow = analyze(function(bytes));
