@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/glob.h"
 #include "image/dwarf/functions.h"
 #include "image/dwarf/lines.h"
@@ -94,6 +97,20 @@ const std::string& DebugInfo::why_empty() const { return impl_->why_empty; }
 const std::string& DebugInfo::source_path() const { return impl_->source_path; }
 const std::vector<std::string>& DebugInfo::problems() const {
   return is_empty() ? impl_->no_problems : impl_->store->problems();
+}
+
+std::vector<Producer> DebugInfo::producers() const {
+  std::vector<Producer> found;
+  if (is_empty()) return found;
+  std::map<std::pair<Language, std::string_view>, size_t> counts;
+  impl_->store->for_each_unit([&](const Unit& unit) {
+    const UnitFacts& facts = unit.facts();
+    if (!unit.is_type_unit && !facts.producer.empty()) ++counts[{facts.language, facts.producer}];
+    return true;
+  });
+  for (const auto& [who, units] : counts) found.push_back({who.first, std::string(who.second), units});
+  std::ranges::stable_sort(found, std::greater<>(), &Producer::units);
+  return found;
 }
 
 // --- functions and variables -------------------------------------------------------------------------------

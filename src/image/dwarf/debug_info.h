@@ -77,6 +77,13 @@ struct LineRow {
   bool prologue_end = false;
 };
 
+// Who compiled what, as the units say it.
+struct Producer {
+  Language language = Language::Unknown;
+  std::string text;  // "GNU C17 12.2.0 -mtune=generic -O2", "rustc version 1.95.0"
+  size_t units = 0;
+};
+
 class DebugInfo {
  public:
   // Finds the debug info that belongs to the image (itself, separate debug file, split units). `root`
@@ -95,6 +102,9 @@ class DebugInfo {
   const std::string& source_path() const;
   // What could not be read (missing .dwo, broken unit), one sentence each; grows as units are visited.
   const std::vector<std::string>& problems() const;
+
+  // Each compiler and its options once, the most used first. Reads the head of every unit.
+  std::vector<Producer> producers() const;
 
   // The concrete function whose ranges hold the address.
   std::optional<Function> function_at(ImageAddr address) const;
