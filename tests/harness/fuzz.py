@@ -25,6 +25,10 @@ def run_harness(name, seconds):
     seeds = root / "tests" / "fuzz" / "corpus" / name
     if seeds.is_dir():
         command.append(str(seeds))
+    # A dictionary is shared by the harnesses of a folder: lang.dict serves every fuzz_lang_….
+    dictionary = root / "tests" / "fuzz" / f"{name.split('_')[1]}.dict"
+    if dictionary.exists():
+        command.append(f"-dict={dictionary}")
     run = processes.run(command, root / "build" / "test" / "fuzz" / name, seconds + 60)
     if run.timed_out or run.status != 0:
         how = "hung" if run.timed_out else processes.describe_status(run.status)
