@@ -229,53 +229,52 @@ const std::vector<PerfMapEntry>& PerfMap::entries() const {
 // One sweep over the entries by address. Of those that cover a place, the newest (the highest number) wins;
 // where it begins above others they are superseded, and where it begins below a newer one it is itself.
 void PerfMap::index() const {
+  // Sorted by value rather than through the entries: a map of a million lines is then several times faster.
+  struct Range {
+    uint64_t begin, end;
+    uint32_t entry;
+    // The sweep's queue: the newest on top.
+    bool operator<(const Range& other) const { return entry < other.entry; }
+  };
   segments_.clear();
   indexed_ = true;
-  std::vector<uint32_t> order;
-  order.reserve(entries_.size());
+  std::vector<Range> ranges;
+  ranges.reserve(entries_.size());
   for (uint32_t i = 0; i < entries_.size(); ++i) {
     entries_[i].superseded = false;
-    if (entries_[i].size != 0) order.push_back(i);
+    uint64_t begin = entries_[i].address.value;
+    if (entries_[i].size != 0) ranges.push_back({begin, begin + entries_[i].size, i});
   }
-  auto begin_of = [&](uint32_t i) { return entries_[i].address.value; };
-  auto end_of = [&](uint32_t i) { return entries_[i].address.value + entries_[i].size; };
-  auto before = [&](uint32_t a, uint32_t b) {
-    return begin_of(a) != begin_of(b) ? begin_of(a) < begin_of(b) : a < b;
-  };
-  if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
+  auto before = [](const Range& a, const Range& b) { return a.begin != b.begin ? a.begin < b.begin : a < b; };
+  if (!std::is_sorted(ranges.begin(), ranges.end(), before)) std::sort(ranges.begin(), ranges.end(), before);
+  segments_.reserve(ranges.size());
 
-  std::priority_queue<uint32_t> active;
-  std::vector<uint32_t> unmarked;  // active and not yet superseded
+  std::priority_queue<Range> active;
   uint64_t position = 0;
-  auto supersede = [&](uint32_t old) {
-    if (!is_stub(entries_[old].name)) entries_[old].superseded = true;
+  auto supersede = [&](const Range& old) {
+    if (!is_stub(entries_[old.entry].name)) entries_[old.entry].superseded = true;
   };
   // Gives each place up to `limit` to the newest active entry.
   auto advance = [&](uint64_t limit) {
     while (!active.empty() && position < limit) {
-      uint32_t top = active.top();
-      if (end_of(top) <= position) {
+      const Range& top = active.top();
+      if (top.end > position) {
+        uint64_t until = std::min(limit, top.end);
+        segments_.push_back({position, until, top.entry});
+        position = until;
+      } else {
         active.pop();
-        continue;
       }
-      uint64_t until = std::min(limit, end_of(top));
-      segments_.push_back({position, until, top});
-      position = until;
     }
   };
-  for (uint32_t i : order) {
-    advance(begin_of(i));
-    position = begin_of(i);
-    while (!active.empty() && end_of(active.top()) <= position) active.pop();
-    if (!active.empty() && active.top() > i) {
-      supersede(i);
-    } else {
-      for (uint32_t old : unmarked) {
-        if (end_of(old) > position) supersede(old);
-      }
-      unmarked.assign(1, i);
-    }
-    active.push(i);
+  for (const Range& range : ranges) {
+    advance(range.begin);
+    position = range.begin;
+    while (!active.empty() && active.top().end <= position) active.pop();
+    // Below the top every active entry is superseded already: it was on top before, or began below something
+    // newer.
+    if (!active.empty()) supersede(range.entry > active.top().entry ? active.top() : range);
+    active.push(range);
   }
   advance(UINT64_MAX);
 }

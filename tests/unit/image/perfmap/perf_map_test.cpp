@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <map>
 #include <random>
 #include <string>
@@ -197,14 +197,14 @@ TEST(PerfMap, AMillionLinesInWellUnderASecond) {
         fmt::format("{:x} {:x} JS:*function_number_{} file:///srv/application/lib/module_{}.js:{}:17\n",
                     0x3e8b00000000 + (random() % 4'000'000) * 64, 64 + random() % 512, i, i % 997, i % 5000);
   }
-  auto begin = std::chrono::steady_clock::now();
+  // Processor time, so that a busy machine does not fail this; and generous, so that only a worse algorithm does.
+  std::clock_t begin = std::clock();
   PerfMap map = PerfMap::parse(std::move(text));
   EXPECT_EQ(map.entries().size(), 1'000'000u);
   map.find({0x3e8b00001000});
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  double seconds = double(std::clock() - begin) / CLOCKS_PER_SEC;
   RecordProperty("milliseconds", int(seconds * 1000));
-  // Ten times what it takes: only a change of complexity fails this.
-  EXPECT_LT(seconds, 5.0);
+  EXPECT_LT(seconds, 2.0);
 }
 
 }  // namespace
