@@ -22,7 +22,7 @@ demo: all ## show uscope at work on a small busy program (under a minute)
 test: setup-test ## build and run every test; ends in one line of totals
 	@$(MAKE) --no-print-directory all targets
 	@tools/build release
-	@if command -v clang++-16 >/dev/null; then tools/build fuzz; fi
+	@if command -v clang++-16 >/dev/null; then tools/build fuzz fuzzers; fi
 	@tests/run -j $(JOBS) $(TEST_FLAGS)
 
 bench: setup-bench ## measure side by side with nm, perf, gdb and bpftrace
@@ -40,7 +40,7 @@ asan: setup-test targets ## build with address and undefined-behaviour sanitizer
 	@tests/run -j $(JOBS) --preset asan --only unit,e2e $(TEST_FLAGS)
 
 fuzz: setup-test ## fuzz every reader for FUZZ_SECONDS (600) each
-	@tools/build fuzz
+	@tools/build fuzz fuzzers
 	@tests/run -j $(JOBS) --only fuzz --fuzz-seconds $(FUZZ_SECONDS) $(TEST_FLAGS)
 
 targets: setup-test ## build the small programs that tests trace, into build/targets
