@@ -68,7 +68,10 @@ Status SeizeAttempt::stop_every_thread(SeizedProcess& process) {
       return fail(fmt::format("process {} creates threads faster than they can be stopped", pid_));
     }
   }
-  if (process.threads_.empty()) return fail(fmt::format("process {} has exited", pid_));
+  if (process.threads_.empty()) {
+    TRY([[maybe_unused]] ProcessInfo info, read_process(pid_));  // its Error says more, if it has one
+    return fail(fmt::format("process {} has exited", pid_));
+  }
   for (const SeizedThread& thread : process.threads_) {
     TRY(user_regs_struct registers, get_registers(thread.tid));
     if (let_call_restart(registers)) TRY_STATUS(process::set_registers(thread.tid, registers));
