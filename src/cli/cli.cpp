@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/doctor.h"
 #include "version.h"
 
 namespace uscope::cli {
@@ -24,7 +25,9 @@ struct Command {
 };
 
 // The commands, in the order that help shows them. One file each.
-constexpr std::array<Command, 0> commands = {};
+constexpr auto commands = std::to_array<Command>({
+    {"doctor", "doctor [PID]", "what works here, and what to run for the rest", doctor_command},
+});
 
 // A mapped file that shrinks under us (a rebuild in place) raises SIGBUS; say so instead of dying wordlessly.
 void on_sigbus(int) {
