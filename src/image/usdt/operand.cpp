@@ -139,7 +139,7 @@ class OperandParser {
       }
       auto end = std::ranges::find_if_not(rest_, is_symbol_char);
       std::string_view symbol(rest_.begin(), end);
-      if (symbol.empty() || negative || !operand.symbol.empty()) return false;
+      if (symbol.empty() || is_digit(symbol[0]) || negative || !operand.symbol.empty()) return false;
       operand.symbol = symbol;
       rest_.remove_prefix(symbol.size());
     }
