@@ -25,6 +25,33 @@ enum MethodFlags : uint32_t {
 constexpr uint8_t kModuleOverride = 0x3f;
 constexpr uint32_t kMaxTypeArguments = 256;
 
+// The assembly that a reference to a type points to, without following forwarders: "?" when it does not say.
+std::string_view assembly_of(const Metadata& metadata, MetadataToken type) {
+  for (unsigned step = 0; step < Metadata::kMaxNesting; ++step) {
+    switch (type.table) {
+      case MetadataTable::kTypeDef:
+        return metadata.assembly_name();
+      case MetadataTable::kAssemblyRef:
+        return metadata.assembly_ref_name(type.row);
+      case MetadataTable::kTypeRef:
+        type = metadata.type_ref(type.row).scope;
+        break;
+      case MetadataTable::kTypeSpec: {
+        // An instance of a generic type: 0x15, class or value type, the type itself.
+        ByteReader reader(metadata.type_spec(type.row));
+        if (reader.u8() != 0x15) return "?";
+        reader.skip(1);
+        type = decode_type_token(read_compressed(reader));
+        if (reader.failed()) return "?";
+        break;
+      }
+      default:
+        return "?";
+    }
+  }
+  return "?";
+}
+
 }  // namespace
 
 struct MethodNames::Context {
@@ -148,7 +175,7 @@ void MethodNames::name_instance(NativeMethod& method, const Context& context, ui
   MemberRefRow reference = metadata.member_ref(row);
   std::string owner =
       context.owner.empty() ? spell_type(metadata, reference.parent).value_or("?") : context.owner;
-  name(method, metadata, metadata.assembly_name(), owner, reference.name, reference.signature);
+  name(method, metadata, assembly_of(metadata, reference.parent), owner, reference.name, reference.signature);
 }
 
 }  // namespace uscope::image

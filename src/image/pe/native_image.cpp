@@ -118,6 +118,11 @@ void ImageReader::place_all() {
   }
   std::stable_sort(out_.methods.begin(), out_.methods.end(),
                    [](const NativeMethod& a, const NativeMethod& b) { return a.rva < b.rva; });
+  for (uint32_t i = 0; i < out_.methods.size(); ++i) {
+    if (out_.methods[i].cold) out_.cold_order.push_back(i);
+  }
+  std::sort(out_.cold_order.begin(), out_.cold_order.end(),
+            [&](uint32_t a, uint32_t b) { return out_.methods[a].cold->rva < out_.methods[b].cold->rva; });
 }
 
 std::optional<NativeCode> ImageReader::code_of(uint32_t first, uint32_t end) const {
@@ -253,10 +258,12 @@ const NativeMethod* NativeImage::find(ImageAddr rva) const {
     const NativeMethod& method = *(after - 1);
     if (rva - method.rva < std::max<uint64_t>(method.size, 1)) return &method;
   }
-  for (const NativeMethod& method : methods) {
-    if (method.cold && rva >= method.cold->rva && rva - method.cold->rva < method.cold->size) return &method;
-  }
-  return nullptr;
+  auto cold =
+      std::upper_bound(cold_order.begin(), cold_order.end(), rva,
+                       [&](ImageAddr value, uint32_t index) { return value < methods[index].cold->rva; });
+  if (cold == cold_order.begin()) return nullptr;
+  const NativeMethod& method = methods[*(cold - 1)];
+  return rva - method.cold->rva < method.cold->size ? &method : nullptr;
 }
 
 const NativeMethod* NativeImage::find(FileOffset offset) const {
@@ -345,8 +352,8 @@ Result<std::vector<NativeImage>> read_native_images(Bytes file, const std::strin
       if (!read) image.notes.push_back(read.error().message());
     } else {
       image.kind = NativeImageKind::kCompressed;
-      image.path = path;
     }
+    image.path = path;
     image.bundle_entry = entry.path;
     images.push_back(std::move(image));
   }

@@ -82,6 +82,7 @@ struct NativeImage {
   std::string composite;  // kComponent: the file name of the composite image with the code
   std::vector<PeSection> sections;
   std::vector<NativeMethod> methods;  // sorted by rva
+  std::vector<uint32_t> cold_order;   // the methods with a cold part, sorted by it
   // What is missing and why, a sentence each. Empty: the list is complete.
   std::vector<std::string> notes;
 

@@ -159,6 +159,7 @@ void use_native_map(NativeImage& image, const NativeMap& map) {
   std::stable_sort(methods.begin(), methods.end(),
                    [](const auto& a, const auto& b) { return a.rva < b.rva; });
   image.methods = std::move(methods);
+  image.cold_order.clear();  // a map lists cold parts as lines of their own
   image.notes.clear();
   if (outside != 0) {
     image.notes.push_back(

@@ -121,6 +121,15 @@ bool take_apart_script(std::string_view name, PerfMapName& parts) {
   return false;
 }
 
+// "int Main.fib(int)" -> "Main.fib". Only the JVM writes a type, a space, and parentheses.
+std::string_view java_name(std::string_view name) {
+  size_t parenthesis = name.find('(');
+  if (parenthesis == std::string_view::npos || !name.ends_with(')')) return name;
+  size_t space = name.rfind(' ', parenthesis);
+  if (space == std::string_view::npos) return name;
+  return name.substr(space + 1, parenthesis - space - 1);
+}
+
 }  // namespace
 
 std::string_view name_of(PerfMapTier tier) {
@@ -163,8 +172,11 @@ PerfMapName take_apart(std::string_view name) {
     }
   }
   parts.qualified = parts.function;
+  if (parts.tier == PerfMapTier::kStub || !parts.source.empty()) return parts;
   if (auto span = managed_name_span(parts.function)) {
     parts.qualified = parts.function.substr(span->first, span->second - span->first);
+  } else {
+    parts.qualified = java_name(parts.function);
   }
   return parts;
 }

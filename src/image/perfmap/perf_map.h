@@ -39,7 +39,7 @@ struct PerfMapName {
   PerfMapTier tier = PerfMapTier::kUnknown;
   std::string_view
       function;  // the name without the runtime's marks: no "[Tier]", no "JS:*", no source position
-  std::string_view qualified;  // .NET: "Ns.Type::Method"; elsewhere the same as function
+  std::string_view qualified;  // .NET: "Ns.Type::Method"; JVM: "pkg.Class.method"; else the same as function
   std::string_view source;     // Node: "file:///app/server.js:12:20"
 };
 PerfMapName take_apart(std::string_view name);

@@ -101,6 +101,7 @@ TEST_F(FrameworkTest, WellKnownMethodsAreWhereTheirNamesSay) {
     EXPECT_EQ(image->find(found[0]->rva), found[0]);
     EXPECT_EQ(image->find(found[0]->offset), found[0]);
   }
+  EXPECT_EQ(image->map_signature.size(), 32u);
   // One generic method, several instances, told apart by their arguments.
   auto instances = image->match("System.Array::Empty");
   EXPECT_GT(instances.size(), 1u);

@@ -117,6 +117,22 @@ TEST(NativeImage, GenericInstancesCarryTheirArguments) {
             "int32 [app] Demo.Ext::Len[Demo.Pair`2[System.Int64,System.String]](!!0[])");
 }
 
+TEST(NativeImage, MethodsOfAnotherAssemblyByReferenceAreNotCalledOurs) {
+  ReadyToRunSpec spec = echo_image();
+  MetadataBuilder builder("app");
+  uint16_t runtime = builder.assembly_ref("System.Runtime");
+  uint16_t list = builder.type_ref(MetadataBuilder::scope_of_assembly(runtime), "System", "List`1");
+  uint16_t instance = builder.type_spec(Blob{0x15, 0x12, MetadataBuilder::coded_ref(list), 1, 0x08});
+  uint16_t add = builder.member_ref(uint16_t(instance << 3 | 4), "Add", Blob{0x20, 1, 0x01, 0x13, 0});
+  spec.metadata = builder.build();
+  spec.method_entries.clear();
+  Blob by_owner{0x50, 0x15, 0x12, MetadataBuilder::coded_ref(list), 1, 0x08, add};
+  spec.instance_entries = {by_owner.add(entry(0))};
+  NativeImage image = read(spec);
+  ASSERT_EQ(image.methods.size(), 1u);
+  EXPECT_EQ(image.methods[0].name, "instance void [System.Runtime] System.List`1[System.Int32]::Add(!0)");
+}
+
 TEST(NativeImage, TypesOfAnotherModuleComeFromThatModule) {
   MetadataBuilder library("lib");
   uint16_t box = library.type_def("Lib", "Box`1");

@@ -98,6 +98,24 @@ TEST(PeFile, ExportsByName) {
   EXPECT_EQ(file->find_export("RTR_HEADE"), std::nullopt);
 }
 
+TEST(PeFile, TheDebugDirectoryNamesTheMapThatBelongsToTheImage) {
+  PeSpec spec;
+  constexpr uint32_t base = 0x1000;
+  Blob data;
+  data.pad_to(12).u32(2).u32(0).u32(0).u32(0);                       // a PDB's entry
+  data.pad_to(28 + 12).u32(21).u32(36).u32(base + 0x40).u32(0x240);  // the map's
+  data.pad_to(0x40).text("R2RM");
+  for (int i = 0; i < 16; ++i) data.u8(0xf0 + i);
+  data.u32(1).text("app.ni.r2rmap").u8(0);
+  spec.sections = {{".rdata", base, data, false, 0}};
+  spec.directories[6] = {base, 56};
+  Blob blob = testing::build_pe(spec);
+  auto file = PeFile::parse(blob.bytes);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->map_signature(), "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
+  EXPECT_EQ(PeFile::parse(testing::build_pe({}).bytes)->map_signature(), "");
+}
+
 TEST(PeFile, WhatIsNoPeFileIsAnErrorThatSaysSo) {
   Blob elf;
   elf.text(

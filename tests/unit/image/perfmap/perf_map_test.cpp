@@ -86,6 +86,9 @@ TEST(PerfMap, JvmLines) {
   EXPECT_EQ(map.malformed_count(), 0u);
   EXPECT_EQ(name_at(map, 0x7f8b1c4f2a10), "int Main.fib(int)");
   EXPECT_EQ(map.match("int Main.fib(int)").size(), 1u);
+  EXPECT_EQ(map.match("Main.fib").size(), 1u);
+  EXPECT_EQ(take_apart(map.entries()[1].name).qualified, "java.util.HashMap$Node.<init>");
+  EXPECT_EQ(take_apart(map.entries()[2].name).qualified, "Interpreter");
   EXPECT_EQ(map.match("*HashMap*").size(), 1u);
 }
 
@@ -197,7 +200,8 @@ TEST(PerfMap, AMillionLinesInWellUnderASecond) {
         fmt::format("{:x} {:x} JS:*function_number_{} file:///srv/application/lib/module_{}.js:{}:17\n",
                     0x3e8b00000000 + (random() % 4'000'000) * 64, 64 + random() % 512, i, i % 997, i % 5000);
   }
-  // Processor time, so that a busy machine does not fail this; and generous, so that only a worse algorithm does.
+  // Processor time, so that a busy machine does not fail this; and generous, so that only a worse algorithm
+  // does.
   std::clock_t begin = std::clock();
   PerfMap map = PerfMap::parse(std::move(text));
   EXPECT_EQ(map.entries().size(), 1'000'000u);
