@@ -13,6 +13,7 @@
 #include "base/address.h"
 #include "base/result.h"
 #include "image/dwarf/debug_info.h"
+#include "image/elf/debug_files.h"
 #include "image/elf/elf_file.h"
 #include "image/types.h"
 
@@ -27,6 +28,7 @@ struct FunctionSymbol {
   uint64_t size = 0;  // 0: unknown
   NameSource source = NameSource::Symtab;
   bool is_ifunc = false;
+  bool is_global = false;
   std::string_view version;  // GLIBC_2.14; empty if none
 };
 
@@ -55,6 +57,8 @@ class ImageSymbols {
   std::optional<FileOffset> file_offset(ImageAddr address) const;
   std::optional<ImageAddr> image_address(FileOffset offset) const;
 
+  // Where debug info and extra symbols are, or what was tried in vain. is_elf() only.
+  const image::DebugFiles& debug_files() const;
   // Never null; is_empty() when there is none.
   const image::dwarf::DebugInfo& debug_info() const;
   // The language of the program: from Go's tables, DWARF, mangling.

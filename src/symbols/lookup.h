@@ -10,14 +10,9 @@
 
 #include "image/dwarf/debug_info.h"
 #include "symbols/image_symbols.h"
+#include "symbols/name_pattern.h"
 
 namespace uscope::symbols {
-
-enum class Spelling {
-  Any,       // every spelling above
-  Exact,     // as the table has it, or glob over that: bpftrace's rule
-  Demangled  // demangled with or without parameters: bpftrace's cpp:"..."
-};
 
 struct Lookup {
   // The matches, by name; aliases at one address appear once each. Empty: see below.

@@ -1,0 +1,112 @@
+#include "symbols/lookup.h"
+
+#include <algorithm>
+
+#include "image/demangle.h"
+
+namespace uscope::symbols {
+namespace {
+
+constexpr size_t shown_candidates = 12;
+
+std::string place_text(const image::dwarf::SourceLine& line) {
+  if (line.file.empty()) return "";
+  size_t slash = line.file.rfind('/');
+  std::string base = slash == std::string::npos ? line.file : line.file.substr(slash + 1);
+  return line.line == 0 ? base : base + ":" + std::to_string(line.line);
+}
+
+void sort_by_name(std::vector<const FunctionSymbol*>& found) {
+  std::sort(found.begin(), found.end(), [](const FunctionSymbol* a, const FunctionSymbol* b) {
+    return a->name != b->name ? a->name < b->name : a->address < b->address;
+  });
+}
+
+}  // namespace
+
+bool Lookup::is_unique() const {
+  return !found.empty() && std::all_of(found.begin(), found.end(), [&](const FunctionSymbol* function) {
+    return function->address == found[0]->address;
+  });
+}
+
+std::string display_name(std::string_view name) {
+  auto demangled = image::demangle(name);
+  return demangled ? *demangled : std::string(name);
+}
+
+Lookup find_functions(const ImageSymbols& image, std::string_view pattern, Spelling spelling) {
+  Lookup lookup;
+  // A version may be asked for: memcpy@GLIBC_2.14, memcpy@@GLIBC_2.14.
+  std::string_view name = pattern, version;
+  if (size_t at = pattern.find('@'); at != std::string_view::npos && at > 0) {
+    name = pattern.substr(0, at);
+    version = pattern.substr(pattern.find_first_not_of('@', at) == std::string_view::npos
+                                 ? pattern.size()
+                                 : pattern.find_first_not_of('@', at));
+  }
+  NamePattern wanted(name, spelling);
+  for (const FunctionSymbol& function : image.functions()) {
+    if (!version.empty() && function.version != version) continue;
+    if (wanted.matches(function.name)) lookup.found.push_back(&function);
+  }
+  // A name that is a function's whole name means that one, even where it also reads as a glob over others.
+  std::vector<const FunctionSymbol*> exact;
+  if (wanted.is_glob())
+    std::copy_if(lookup.found.begin(), lookup.found.end(), std::back_inserter(exact),
+                 [name](const FunctionSymbol* function) { return function->name == name; });
+  if (!exact.empty()) lookup.found = std::move(exact);
+  sort_by_name(lookup.found);
+  if (!lookup.found.empty() || wanted.is_glob()) return lookup;
+  if (!image.debug_info().is_empty()) lookup.inlined = image.debug_info().inlined_copies(pattern, 50);
+  if (lookup.inlined.empty()) {
+    std::vector<std::string_view> names;
+    names.reserve(image.functions().size());
+    for (const FunctionSymbol& function : image.functions()) names.push_back(function.name);
+    lookup.nearest = nearest_names(name, names);
+  }
+  return lookup;
+}
+
+std::string explain_missing(const ImageSymbols& image, std::string_view pattern, const Lookup& lookup) {
+  std::string what = "no function `" + std::string(pattern) + "` in " + image.path();
+  if (!lookup.inlined.empty()) {
+    what = "`" + std::string(pattern) + "` has no code of its own in " + image.path() + ": it was inlined";
+    for (size_t i = 0; i < std::min<size_t>(lookup.inlined.size(), 5); ++i) {
+      const auto& copy = lookup.inlined[i];
+      std::string place = place_text(copy.call_site);
+      what += (i == 0 ? " into " : ", ") + copy.caller + (place.empty() ? "" : " at " + place);
+    }
+    if (lookup.inlined.size() > 5)
+      what += " and " + std::to_string(lookup.inlined.size() - 5) + " more places";
+    return what + "; probe one of those functions, or a line of them (FILE@SOURCE:LINE)";
+  }
+  if (image.functions().empty()) return what + ": the file names no functions at all";
+  if (!lookup.nearest.empty()) {
+    what += "; did you mean ";
+    for (size_t i = 0; i < lookup.nearest.size(); ++i) {
+      std::string separator = i == 0 ? "" : i + 1 == lookup.nearest.size() ? " or " : ", ";
+      what += separator + "`" + lookup.nearest[i] + "`";
+    }
+    what += "?";
+  } else if (NamePattern(pattern, Spelling::Any).is_glob()) {
+    what = "no function matches `" + std::string(pattern) + "` in " + image.path();
+  }
+  if (image.is_stripped())
+    what +=
+        " (the file is stripped: only its exported functions are named; a debug package with build-id would "
+        "name the rest)";
+  return what;
+}
+
+std::string explain_ambiguous(const ImageSymbols& image, std::string_view pattern, const Lookup& lookup) {
+  std::string what = "`" + std::string(pattern) + "` means " + std::to_string(lookup.found.size()) +
+                     " functions in " + image.path() + ":";
+  for (size_t i = 0; i < std::min(lookup.found.size(), shown_candidates); ++i)
+    what += "\n  " + display_name(lookup.found[i]->name);
+  if (lookup.found.size() > shown_candidates)
+    what += "\n  … and " + std::to_string(lookup.found.size() - shown_candidates) + " more";
+  return what + "\nname one of them with its parameters";
+}
+
+}  // namespace uscope::symbols
