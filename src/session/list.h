@@ -1,0 +1,27 @@
+// `uscope -l`: what can be probed. Joins probe's spellings, the symbol layer and the debug info, and writes
+// the lines that bpftrace -l writes. Large lists are built in one buffer and handed over whole.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace uscope::session {
+
+struct ListRequest {
+  std::string pattern;  // uprobe:FILE:GLOB, usdt:FILE:*, …; empty with a pid: everything in it
+  std::optional<pid_t> pid;
+  bool verbose = false;  // with arguments and their types
+};
+
+struct ListResult {
+  std::string text;                   // the lines
+  std::vector<std::string> warnings;  // for standard error: files that could not be read, partial answers
+};
+
+Result<ListResult> list_probes(const ListRequest& request);
+
+}  // namespace uscope::session
