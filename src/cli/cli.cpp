@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "cli/doctor.h"
+#include "cli/list.h"
+#include "cli/probe.h"
 #include "version.h"
 
 namespace uscope::cli {
@@ -26,6 +28,8 @@ struct Command {
 
 // The commands, in the order that help shows them. One file each.
 constexpr auto commands = std::to_array<Command>({
+    {"probe", "probe -x FILE -F|-V|-L|-D …", "functions, variables, lines, definitions, as perf probe has them",
+     probe_command},
     {"doctor", "doctor [PID]", "what works here, and what to run for the rest", doctor_command},
 });
 
@@ -34,6 +38,14 @@ void on_sigbus(int) {
   static constexpr char text[] = "uscope: a file changed while it was being read; run the command again\n";
   if (::write(STDERR_FILENO, text, sizeof text - 1) < 0) ::_exit(1);
   ::_exit(1);
+}
+
+// -l among the options, alone or bundled (-lv).
+bool is_list(Arguments args) {
+  for (std::string_view arg : args)
+    if (arg == "--list" || (arg.starts_with('-') && !arg.starts_with("--") && arg.find('l') != arg.npos))
+      return true;
+  return false;
 }
 
 std::string help_text() {
@@ -68,6 +80,7 @@ int main(int argc, char** argv) {
   }
   for (const Command& command : commands)
     if (command.name == first) return command.run(args.subspan(2));
+  if (is_list(args.subspan(1))) return list_command(args.subspan(1));
   std::fprintf(stderr, "uscope: `%s` is not a command or an option; see uscope --help\n", argv[1]);
   return 2;
 }

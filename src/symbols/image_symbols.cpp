@@ -176,6 +176,10 @@ std::optional<ImageAddr> ImageSymbols::image_address(FileOffset offset) const {
   return impl_->elf->to_image_addr(offset);
 }
 
+std::optional<Bytes> ImageSymbols::code_at(ImageAddr address, uint64_t size) const {
+  return impl_->elf->bytes_at(address, size);
+}
+
 const image::dwarf::DebugInfo& ImageSymbols::debug_info() const {
   if (!impl_->debug_info) {
     auto info = image::dwarf::DebugInfo::open(*impl_->elf, impl_->root);

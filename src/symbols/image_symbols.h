@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/address.h"
+#include "base/bytes.h"
 #include "base/result.h"
 #include "image/dwarf/debug_info.h"
 #include "image/elf/debug_files.h"
@@ -56,6 +57,9 @@ class ImageSymbols {
   const FunctionSymbol* function_at(ImageAddr address) const;
   std::optional<FileOffset> file_offset(ImageAddr address) const;
   std::optional<ImageAddr> image_address(FileOffset offset) const;
+
+  // The file's bytes for [address, address + size), if it holds all of them.
+  std::optional<Bytes> code_at(ImageAddr address, uint64_t size) const;
 
   // Where debug info and extra symbols are, or what was tried in vain. is_elf() only.
   const image::DebugFiles& debug_files() const;
