@@ -11,8 +11,9 @@ namespace uscope::cli {
 int list_command(std::span<const char* const> args) {
   session::ListRequest request;
   std::string pid;
+  bool list = false;
   CLI::App app("Lists the functions and static probes that can be probed.", "uscope -l");
-  app.add_flag("-l", "List probes")->required();
+  app.add_flag("-l,--list", list, "List probes")->required();
   app.add_flag("-v", request.verbose, "With the arguments and their types");
   app.add_option("-p", pid, "Look in this process: its executable and every library it maps");
   app.add_option("PATTERN", request.pattern,
