@@ -46,31 +46,26 @@ std::string site_label(const Site& site) {
                      site.address - site.function_entry);
 }
 
-// [8-11,11-59]: the parts of the function, from its entry, where the variable has a place.
+// [8-11,20-59]: the parts of the function, from its entry, where the variable has a place.
 std::string ranges_of(const PerfImage& image, const FunctionSymbol& function, const Variable& wanted) {
   auto code = symbols::function_code(image.symbols, function);
   if (!code) return "";
-  x86::Flow flow = x86::analyze(*code);
-  std::string text;
-  std::optional<uint64_t> start;
-  uint64_t end = 0;
-  auto close = [&] {
-    if (start) text += fmt::format("{}{}-{}", text.empty() ? "" : ",", *start, end);
-    start.reset();
-  };
-  for (const x86::Instruction& instruction : flow.instructions()) {
-    bool there = false;
-    for (const Variable& variable : image.symbols.debug_info().variables_at(ImageAddr{instruction.address}))
-      there |= variable.name == wanted.name && variable.declared.line == wanted.declared.line &&
-               variable.location.is_available();
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const x86::Instruction& instruction : x86::analyze(*code).instructions()) {
+    auto variables = image.symbols.debug_info().variables_at(ImageAddr{instruction.address});
+    bool there = std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
+      return variable.name == wanted.name && variable.declared.line == wanted.declared.line &&
+             variable.location.is_available();
+    });
+    if (!there) continue;
     uint64_t offset = instruction.address - function.address.value;
-    if (!there)
-      close();
-    else if (!start)
-      start = offset;
-    end = offset + instruction.length;
+    if (!ranges.empty() && ranges.back().second == offset)
+      ranges.back().second += instruction.length;
+    else
+      ranges.emplace_back(offset, offset + instruction.length);
   }
-  close();
+  std::string text;
+  for (auto [begin, end] : ranges) text += fmt::format("{}{}-{}", text.empty() ? "" : ",", begin, end);
   return text;
 }
 

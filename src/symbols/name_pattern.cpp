@@ -147,17 +147,21 @@ std::string without_idle_blanks(std::string_view text) {
   return out;
 }
 
+// Insertions, deletions, substitutions and swaps of neighbours, up to `limit`; more than that yields limit
+// + 1.
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > limit) return limit + 1;
-  std::vector<size_t> row(a.size() + 1);
+  std::vector<size_t> two_ago(a.size() + 1), one_ago(a.size() + 1), row(a.size() + 1);
   for (size_t i = 0; i <= a.size(); ++i) row[i] = i;
   for (size_t j = 1; j <= b.size(); ++j) {
-    size_t diagonal = row[0], best = row[0] = j;
+    std::swap(two_ago, one_ago);
+    std::swap(one_ago, row);
+    size_t best = row[0] = j;
     for (size_t i = 1; i <= a.size(); ++i) {
-      size_t above = row[i];
-      row[i] = std::min({above + 1, row[i - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
+      row[i] = std::min({one_ago[i] + 1, row[i - 1] + 1, one_ago[i - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[i] = std::min(row[i], two_ago[i - 2] + 1);
       best = std::min(best, row[i]);
     }
     if (best > limit) return limit + 1;
