@@ -13,6 +13,7 @@
 #include "base/glob.h"
 #include "process/info.h"
 #include "process/maps.h"
+#include "symbols/loader_config.h"
 
 namespace uscope::probe {
 namespace {
@@ -34,9 +35,13 @@ std::vector<std::string> path_directories() {
   return directories;
 }
 
-std::vector<std::string> library_directories() {
-  return {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
-          "/usr/local/lib"};
+std::vector<std::string> library_directories(const std::string& root) {
+  std::vector<std::string> directories = symbols::configured_folders(root);
+  for (const char* standard :
+       {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"})
+    if (std::find(directories.begin(), directories.end(), standard) == directories.end())
+      directories.emplace_back(standard);
+  return directories;
 }
 
 std::vector<std::string> names_in(const std::string& directory) {
@@ -51,7 +56,7 @@ std::vector<std::string> names_in(const std::string& directory) {
 
 // `libc` means libc.so.6, `libssl.so` means libssl.so.3; an exact name comes first.
 std::optional<std::string> find_library(const std::string& root, const std::string& name) {
-  for (const std::string& directory : library_directories()) {
+  for (const std::string& directory : library_directories(root)) {
     std::string exact = directory + "/" + name;
     if (name.find(".so") != std::string::npos && is_regular_file(root + exact)) return exact;
     std::string prefix = name.find(".so") == std::string::npos ? name + ".so." : name + ".";
@@ -84,7 +89,7 @@ std::vector<ImageFile> expand_path_glob(const std::string& pattern, const std::s
 std::vector<ImageFile> expand_name_glob(const std::string& pattern, const std::string& root) {
   std::vector<ImageFile> files;
   std::set<std::pair<dev_t, ino_t>> seen;
-  auto directories = library_directories();
+  auto directories = library_directories(root);
   auto programs = path_directories();
   directories.insert(directories.end(), programs.begin(), programs.end());
   for (const std::string& directory : directories) {
