@@ -11,7 +11,7 @@
 
 namespace uscope::image {
 
-enum class Language { Unknown, C, Cpp, Rust, Go, Assembly, Other };
+enum class Language { Unknown, C, Cpp, Rust, Go, DotNet, Assembly, Other };
 
 // Names a type within the source that handed it out. 0 is `void` (or Go's and Rust's nothing).
 struct TypeId {

@@ -209,7 +209,7 @@ Result<std::vector<Site>> resolve_in_function(const Resolver& resolver, const Fu
 Status check_instruction_start(const ImageSymbols& image, ImageAddr address) {
   const FunctionSymbol* function = image.function_at(address);
   if (function == nullptr) {
-    if (image.is_elf() && !image.elf().is_executable(address))
+    if (!image.is_executable(address))
       return fail(fmt::format("0x{:x} is not in executable code of {}", address.value, image.path()));
     return fail(Error(fmt::format("0x{:x} is in no known function of {}, so uscope cannot tell whether an "
                                   "instruction starts there",

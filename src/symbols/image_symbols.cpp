@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <deque>
 
+#include "base/mapped_file.h"
 #include "image/elf/symbols.h"
+#include "image/go/build_info.h"
+#include "image/pe/pe_file.h"
 
 namespace uscope::symbols {
 namespace {
@@ -44,13 +47,20 @@ struct ImageSymbols::Impl {
   std::vector<FunctionSymbol> functions;
   bool functions_loaded = false;
   bool names_local_functions = false;
+  std::optional<image::Pclntab> pclntab;
   std::string go_version;
+  std::optional<MappedFile> pe_bytes;
+  std::optional<image::PeFile> pe;
+  std::optional<image::NativeImage> native_image;
   std::vector<std::string> problems;
 
   void load_functions();
   void load_elf_functions();
   void add_elf_symbols(const ElfFile& file, std::optional<NameSource> source);
   void add_debug_info_functions();
+  void load_go_tables();
+  void add_go_functions();
+  void add_native_methods();
   const image::DebugFiles& find_debug_files();
 };
 
@@ -103,10 +113,61 @@ void ImageSymbols::Impl::add_debug_info_functions() {
   debug_info = std::move(*info);
 }
 
+void ImageSymbols::Impl::load_go_tables() {
+  auto table = image::Pclntab::find(*elf);
+  if (!table) {
+    problems.push_back(table.error().message());
+  } else if (*table) {
+    pclntab = std::move(**table);
+    problems.insert(problems.end(), pclntab->problems().begin(), pclntab->problems().end());
+    auto build = image::read_go_build_info(*elf);
+    go_version = build ? build->version : "go";
+  }
+}
+
+// Go's own table is the truth about Go's functions: the symbol table also has markers and, in stripped files,
+// nothing. What the symbol table names outside of them is C code linked in by cgo.
+void ImageSymbols::Impl::add_go_functions() {
+  std::erase_if(functions, [this](const FunctionSymbol& symbol) {
+    bool is_marker = symbol.name == "runtime.text" || symbol.name == "runtime.etext";
+    return is_marker || pclntab->function_at(symbol.address) != nullptr;
+  });
+  for (const image::GoFunction& go : pclntab->functions()) {
+    FunctionSymbol function;
+    function.name = go.name;
+    function.address = go.entry;
+    function.size = go.size;
+    function.source = NameSource::GoPclntab;
+    function.is_global = true;
+    functions.push_back(function);
+  }
+  names_local_functions = true;
+}
+
+void ImageSymbols::Impl::add_native_methods() {
+  for (const image::NativeMethod& method : native_image->methods) {
+    FunctionSymbol function;
+    function.name = owned_names.emplace_back(method.full_name());
+    function.short_name = method.qualified_name();
+    function.address = method.rva;
+    function.size = method.body_size != 0 ? method.body_size : method.size;
+    function.source = NameSource::ReadyToRun;
+    function.is_global = true;
+    functions.push_back(function);
+  }
+  names_local_functions = true;
+}
+
 void ImageSymbols::Impl::load_functions() {
   if (functions_loaded) return;
   functions_loaded = true;
-  load_elf_functions();
+  if (native_image) {
+    add_native_methods();
+  } else {
+    load_elf_functions();
+    load_go_tables();
+    if (pclntab) add_go_functions();
+  }
   if (!std::is_sorted(functions.begin(), functions.end(), by_address))
     std::stable_sort(functions.begin(), functions.end(), by_address);
   auto same = [](const FunctionSymbol& a, const FunctionSymbol& b) {
@@ -119,8 +180,16 @@ Result<ImageSymbols> ImageSymbols::open(const std::string& path, const std::stri
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->root = root;
-  TRY(ElfFile elf, ElfFile::open(path));
-  impl->elf = std::move(elf);
+  TRY(MappedFile file, MappedFile::open(path));
+  if (image::looks_like_pe(file.bytes())) {
+    TRY(impl->native_image, image::read_native_image(file.bytes(), path));
+    impl->problems = impl->native_image->notes;
+    if (auto why = impl->native_image->explanation(); !why.empty()) return fail(path + ": " + why);
+    impl->pe_bytes = std::move(file);
+    TRY(impl->pe, image::PeFile::parse(impl->pe_bytes->bytes()));
+    return ImageSymbols(std::move(impl));
+  }
+  TRY(impl->elf, ElfFile::open(path));
   return ImageSymbols(std::move(impl));
 }
 
@@ -170,17 +239,30 @@ const FunctionSymbol* ImageSymbols::function_at(ImageAddr address) const {
 }
 
 std::optional<FileOffset> ImageSymbols::file_offset(ImageAddr address) const {
-  return impl_->elf->to_file_offset(address);
+  return impl_->pe ? impl_->pe->file_offset(address) : impl_->elf->to_file_offset(address);
 }
 std::optional<ImageAddr> ImageSymbols::image_address(FileOffset offset) const {
-  return impl_->elf->to_image_addr(offset);
+  return impl_->pe ? impl_->pe->rva_of(offset) : impl_->elf->to_image_addr(offset);
 }
-
 std::optional<Bytes> ImageSymbols::code_at(ImageAddr address, uint64_t size) const {
-  return impl_->elf->bytes_at(address, size);
+  return impl_->pe ? impl_->pe->bytes_at(address, size) : impl_->elf->bytes_at(address, size);
+}
+bool ImageSymbols::is_executable(ImageAddr address) const {
+  if (!impl_->pe) return impl_->elf->is_executable(address);
+  const image::PeSection* section = impl_->pe->section_of(address);
+  return section != nullptr && section->executable();
+}
+const image::NativeImage* ImageSymbols::native_image() const {
+  return impl_->native_image ? &*impl_->native_image : nullptr;
+}
+const image::Pclntab* ImageSymbols::pclntab() const {
+  impl_->load_functions();
+  return impl_->pclntab ? &*impl_->pclntab : nullptr;
 }
 
 const image::dwarf::DebugInfo& ImageSymbols::debug_info() const {
+  if (!impl_->debug_info && !impl_->elf)
+    impl_->debug_info = image::dwarf::DebugInfo::none("a .NET image has no DWARF debug info");
   if (!impl_->debug_info) {
     auto info = image::dwarf::DebugInfo::open(*impl_->elf, impl_->root);
     if (!info) {
@@ -193,7 +275,8 @@ const image::dwarf::DebugInfo& ImageSymbols::debug_info() const {
 }
 
 image::Language ImageSymbols::language() const {
-  if (!impl_->go_version.empty()) return image::Language::Go;
+  if (impl_->native_image) return image::Language::DotNet;
+  if (!go_version().empty()) return image::Language::Go;
   image::Language language = image::Language::C;
   for (const FunctionSymbol& function : functions()) {
     if (is_rust_name(function.name)) return image::Language::Rust;

@@ -16,6 +16,8 @@
 #include "image/dwarf/debug_info.h"
 #include "image/elf/debug_files.h"
 #include "image/elf/elf_file.h"
+#include "image/go/pclntab.h"
+#include "image/pe/native_image.h"
 #include "image/types.h"
 
 namespace uscope::symbols {
@@ -30,7 +32,8 @@ struct FunctionSymbol {
   NameSource source = NameSource::Symtab;
   bool is_ifunc = false;
   bool is_global = false;
-  std::string_view version;  // GLIBC_2.14; empty if none
+  std::string_view version;     // GLIBC_2.14; empty if none
+  std::string_view short_name;  // .NET: Ns.Type::Method, what a user types; empty elsewhere
 };
 
 class ImageSymbols {
@@ -60,15 +63,20 @@ class ImageSymbols {
 
   // The file's bytes for [address, address + size), if it holds all of them.
   std::optional<Bytes> code_at(ImageAddr address, uint64_t size) const;
+  bool is_executable(ImageAddr address) const;
 
   // Where debug info and extra symbols are, or what was tried in vain. is_elf() only.
   const image::DebugFiles& debug_files() const;
+  // A .NET image's native code; null elsewhere.
+  const image::NativeImage* native_image() const;
   // Never null; is_empty() when there is none.
   const image::dwarf::DebugInfo& debug_info() const;
   // The language of the program: from Go's tables, DWARF, mangling.
   image::Language language() const;
   // "go1.26.8" for a Go program; empty otherwise.
   const std::string& go_version() const;
+  // Go's own function and line tables; null for other programs.
+  const image::Pclntab* pclntab() const;
 
  private:
   struct Impl;

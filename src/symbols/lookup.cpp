@@ -48,7 +48,9 @@ Lookup find_functions(const ImageSymbols& image, std::string_view pattern, Spell
   NamePattern wanted(name, spelling);
   for (const FunctionSymbol& function : image.functions()) {
     if (!version.empty() && function.version != version) continue;
-    if (wanted.matches(function.name)) lookup.found.push_back(&function);
+    if (wanted.matches(function.name) ||
+        (!function.short_name.empty() && wanted.matches(function.short_name)))
+      lookup.found.push_back(&function);
   }
   // A name that is a function's whole name means that one, even where it also reads as a glob over others.
   std::vector<const FunctionSymbol*> exact;
@@ -62,7 +64,8 @@ Lookup find_functions(const ImageSymbols& image, std::string_view pattern, Spell
   if (lookup.inlined.empty()) {
     std::vector<std::string_view> names;
     names.reserve(image.functions().size());
-    for (const FunctionSymbol& function : image.functions()) names.push_back(function.name);
+    for (const FunctionSymbol& function : image.functions())
+      names.push_back(function.short_name.empty() ? function.name : function.short_name);
     lookup.nearest = nearest_names(name, names);
   }
   return lookup;
