@@ -50,8 +50,9 @@ std::string site_label(const Site& site) {
 std::string ranges_of(const PerfImage& image, const FunctionSymbol& function, const Variable& wanted) {
   auto code = symbols::function_code(image.symbols, function);
   if (!code) return "";
+  x86::Flow flow = x86::analyze(*code);
   std::vector<std::pair<uint64_t, uint64_t>> ranges;
-  for (const x86::Instruction& instruction : x86::analyze(*code).instructions()) {
+  for (const x86::Instruction& instruction : flow.instructions()) {
     auto variables = image.symbols.debug_info().variables_at(ImageAddr{instruction.address});
     bool there = std::any_of(variables.begin(), variables.end(), [&](const Variable& variable) {
       return variable.name == wanted.name && variable.declared.line == wanted.declared.line &&
