@@ -14,9 +14,7 @@
 #include "image/dwarf/store.h"
 #include "image/dwarf/type_reader.h"
 #include "image/dwarf/variables.h"
-#if __has_include("image/elf/debug_files.h")
 #include "image/elf/debug_files.h"
-#endif
 #include "image/elf/elf_file.h"
 
 namespace uscope::image::dwarf {
@@ -60,19 +58,17 @@ DebugInfo::DebugInfo(DebugInfo&&) noexcept = default;
 DebugInfo& DebugInfo::operator=(DebugInfo&&) noexcept = default;
 DebugInfo::~DebugInfo() = default;
 
+DebugInfo DebugInfo::none(std::string why) {
+  auto impl = std::make_unique<Impl>();
+  impl->why_empty = std::move(why);
+  return DebugInfo(std::move(impl));
+}
+
 Result<DebugInfo> DebugInfo::open(const ElfFile& callers, const std::string& root) {
   auto impl = std::make_unique<Impl>();
   TRY(impl->image, ElfFile::from_bytes(callers.bytes(), callers.path()));
   const ElfFile& image = *impl->image;
-#if __has_include("image/elf/debug_files.h")
   DebugFiles found = find_debug_files(image, {.root = root});
-#else
-  struct {
-    std::optional<ElfFile> file;
-    std::string dwp_path, alt_path;
-    std::vector<std::string> tried;
-  } found;
-#endif
   bool in_itself = image.has_debug_info() || image.find_section(".debug_info.dwo");
   bool elsewhere = found.file && found.file->has_debug_info();
   if (!in_itself && !elsewhere) {
