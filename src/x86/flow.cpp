@@ -55,7 +55,7 @@ class FlowBuilder {
   std::vector<uint64_t> pending_;
   std::vector<uint64_t> indirect_jumps_;
   std::vector<uint64_t> labels_;  // places inside whose address a lea takes
-  std::unordered_set<uint64_t> leaders_;
+  std::vector<uint64_t> leaders_;
   std::optional<StackDepths> depths_;
   bool has_code_pointers_ = false;
 };
@@ -71,7 +71,7 @@ void FlowBuilder::add_exit(const Instruction& at, ExitKind kind) {
 }
 
 void FlowBuilder::add_root(uint64_t address) {
-  leaders_.insert(address);
+  leaders_.push_back(address);
   pending_.push_back(address);
 }
 
@@ -159,7 +159,7 @@ std::optional<uint64_t> FlowBuilder::follow(const Instruction& i) {
       break;
   }
   if (i.rip_relative && graph_.contains(i.memory_target) && i.memory_target != graph_.entry()) {
-    leaders_.insert(i.memory_target);
+    leaders_.push_back(i.memory_target);
     const auto operands = operands_of(graph_.bytes_of(i));
     if (operands && operands->operation == Operation::lea) labels_.push_back(i.memory_target);
   }
@@ -206,6 +206,7 @@ void FlowBuilder::reach_end(uint64_t address) {
 // Two readings of the same bytes are fine only where a jump skips prefixes (glibc jumps over `lock`): both
 // then end at the same place. False: the bytes were read differently before.
 bool FlowBuilder::check_overlap(const Instruction& instruction) {
+  if (graph_.is_free(instruction.address, instruction.length)) return true;
   const Instruction* other = graph_.straddling(instruction.address);
   for (uint64_t a = instruction.address + 1; !other && a < instruction.end(); ++a) other = graph_.at(a);
   if (!other || other->end() == instruction.end()) return true;
@@ -227,7 +228,7 @@ void FlowBuilder::resolve_jumps() {
       for (uint64_t target : outcomes.back().inside) {
         if (!known[jump.address].insert(target).second) continue;
         graph_.add_edge(jump.address, target);
-        leaders_.insert(target);
+        leaders_.push_back(target);
         if (graph_.at(target)) continue;
         grew = true;
         pending_.push_back(target);
@@ -266,20 +267,23 @@ void FlowBuilder::check_labels() {
 // would be missed; a branch from there may lead into the known code.
 void FlowBuilder::check_leftovers() {
   for (const CodeRange& part : graph_.parts()) {
-    Decoder decoder(part.bytes, part.address);
-    while (!decoder.at_end()) {
-      const uint64_t at = decoder.position();
-      const Instruction* known = graph_.at(at);
-      const auto instruction =
-          known ? std::optional(*known) : decode(part.bytes.subspan(at - part.address), at);
-      // Steps from known code to known code, so that data in between does not lead astray for long.
-      decoder.skip(instruction ? instruction->length : 1);
-      if (known || !instruction || graph_.straddling(at)) continue;
+    for (uint64_t at = part.address; at < part.end();) {
+      if (const Instruction* known = graph_.at(at)) {
+        at = known->end();
+        continue;
+      }
+      // Goes on with the next known code whatever stands here, so that data does not lead astray for long.
+      const auto instruction = decode(part.bytes.subspan(at - part.address), at);
+      if (!instruction || !graph_.is_free(at, instruction->length)) {
+        ++at;
+        continue;
+      }
       const bool inside = graph_.contains(instruction->target);
-      if (instruction->is_direct_branch() && inside) leaders_.insert(instruction->target);
+      if (instruction->is_direct_branch() && inside) leaders_.push_back(instruction->target);
       const bool leaves = instruction->kind == Kind::ret || instruction->kind == Kind::indirect_jump ||
                           (instruction->is_direct_branch() && !inside);
       if (leaves) note_gap(Gap::unreached_exit, at);
+      at = instruction->end();
     }
   }
 }
@@ -289,8 +293,9 @@ void FlowBuilder::finish() {
   flow_.instructions_ = graph_.instructions();
   std::sort(flow_.instructions_.begin(), flow_.instructions_.end(),
             [](const Instruction& a, const Instruction& b) { return a.address < b.address; });
-  flow_.leaders_.assign(leaders_.begin(), leaders_.end());
-  std::sort(flow_.leaders_.begin(), flow_.leaders_.end());
+  std::sort(leaders_.begin(), leaders_.end());
+  leaders_.erase(std::unique(leaders_.begin(), leaders_.end()), leaders_.end());
+  flow_.leaders_ = std::move(leaders_);
   auto& exits = flow_.exits_;
   std::sort(exits.begin(), exits.end(), [](const Exit& a, const Exit& b) { return a.address < b.address; });
   auto same = [](const Exit& a, const Exit& b) { return a.address == b.address; };

@@ -29,7 +29,11 @@ void Graph::add(const Instruction& instruction) {
   const CodeRange* part = part_of(instruction.address);
   if (!part) return;
   instructions_.push_back(instruction);
-  index_[size_t(part - parts_.data())][instruction.address - part->address] = uint32_t(instructions_.size());
+  uint32_t* first = &index_[size_t(part - parts_.data())][instruction.address - part->address];
+  *first = uint32_t(instructions_.size());
+  for (unsigned n = 1; n < instruction.length; ++n) {
+    if (first[n] == 0) first[n] = inside;
+  }
   if (instruction.is_direct_branch()) add_edge(instruction.address, instruction.target);
 }
 
@@ -50,7 +54,14 @@ const Instruction* Graph::at(uint64_t address) const {
   const CodeRange* part = part_of(address);
   if (!part) return nullptr;
   const uint32_t number = index_[size_t(part - parts_.data())][address - part->address];
-  return number ? &instructions_[number - 1] : nullptr;
+  return number != 0 && number != inside ? &instructions_[number - 1] : nullptr;
+}
+
+bool Graph::is_free(uint64_t address, uint64_t length) const {
+  const CodeRange* part = part_of(address);
+  if (!part || length > part->end() - address) return false;
+  const uint32_t* first = &index_[size_t(part - parts_.data())][address - part->address];
+  return std::all_of(first, first + length, [](uint32_t number) { return number == 0; });
 }
 
 const Instruction* Graph::straddling(uint64_t address) const {

@@ -33,6 +33,8 @@ class Graph {
   size_t index_of(const Instruction& i) const { return size_t(&i - instructions_.data()); }
   // A known instruction that begins before the address and ends behind it.
   const Instruction* straddling(uint64_t address) const;
+  // No known instruction covers any of these bytes.
+  bool is_free(uint64_t address, uint64_t length) const;
   // The instruction that ends at the address and goes on there.
   const Instruction* falling_into(uint64_t address) const;
   // Whether a plain sweep from the part's start finds an instruction's start here.
@@ -46,6 +48,7 @@ class Graph {
   void for_each_successor(const Instruction& instruction, Visit visit) const;
 
  private:
+  static constexpr uint32_t inside = UINT32_MAX;
   void sort_edges();
   std::vector<CodeRange> parts_;
   std::vector<std::vector<uint32_t>>
