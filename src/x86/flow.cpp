@@ -221,17 +221,15 @@ void FlowBuilder::resolve_jumps() {
   JumpResolver resolver(graph_, code_.read_image);
   for (unsigned round = 0; round < max_rounds; ++round) {
     outcomes.clear();
+    for (uint64_t jump : indirect_jumps_) outcomes.push_back(resolver.resolve(*graph_.at(jump)));
+    // Only then: a graph that grows between questions would have to be sorted for each.
     bool grew = false;
-    for (size_t n = 0; n < indirect_jumps_.size(); ++n) {
-      const Instruction jump = *graph_.at(indirect_jumps_[n]);
-      outcomes.push_back(resolver.resolve(jump));
-      for (uint64_t target : outcomes.back().inside) {
-        if (!known[jump.address].insert(target).second) continue;
-        graph_.add_edge(jump.address, target);
-        leaders_.push_back(target);
-        if (graph_.at(target)) continue;
+    for (size_t n = 0; n < outcomes.size(); ++n) {
+      for (uint64_t target : outcomes[n].inside) {
+        if (!known[indirect_jumps_[n]].insert(target).second) continue;
         grew = true;
-        pending_.push_back(target);
+        graph_.add_edge(indirect_jumps_[n], target);
+        add_root(target);
       }
     }
     if (!grew || flow_.gap_ == Gap::overlapping) break;

@@ -170,6 +170,16 @@ TEST(Flow, BranchesOfUnreachedCodeStillMakeLeaders) {
   EXPECT_TRUE(flow.is_leader(base + 1));
 }
 
+// Work that grew with the square of the size would take minutes here.
+TEST(Flow, HostileCodeTakesLinearTime) {
+  const auto unit = code("7409 488d0500000000 ffe0");  // je over; lea next(%rip),%rax; jmp *%rax
+  std::vector<uint8_t> jumps;
+  for (int n = 0; n < 20'000; ++n) jumps.insert(jumps.end(), unit.begin(), unit.end());
+  EXPECT_FALSE(analyze(function(jumps)).complete());
+  const std::vector<uint8_t> nops(1 << 20, 0x90);
+  EXPECT_EQ(analyze(function(nops)).gap(), Gap::falls_off_end);
+}
+
 TEST(Flow, CallingIntoTheOwnBodyMakesALeader) {
   const auto bytes = code("e800000000 58 c3");  // call next; pop %rax: how old code reads rip
   const Flow flow = analyze(function(bytes));
