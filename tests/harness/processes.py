@@ -30,8 +30,15 @@ def read_output(path):
     return text + "\n[output cut here by the test runner]\n" if len(data) > MAX_OUTPUT else text
 
 
+RUN_MARK = uuid.uuid4().hex  # begins the mark of everything that this run of the tests starts
+
+
 def new_mark():
-    return uuid.uuid4().hex
+    return RUN_MARK + uuid.uuid4().hex
+
+
+def end_everything():
+    end(marked(RUN_MARK))
 
 
 def marked(mark):
