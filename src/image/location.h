@@ -26,8 +26,8 @@ struct LocOp {
     Add,
     Sub,
     Mul,
-    Div,
-    Mod,
+    Div,  // signed
+    Mod,  // unsigned
     And,
     Or,
     Xor,
@@ -37,7 +37,7 @@ struct LocOp {
     Neg,
     Not,
     Abs,
-    Eq,
+    Eq,  // comparisons are signed and push 1 or 0
     Ne,
     Lt,
     Le,
@@ -60,7 +60,7 @@ struct LocPiece {
     Memory,        // ops compute the address
     Register,      // the value is in register `number` of ops[0]
     Value,         // ops compute the value itself (DW_OP_stack_value)
-    Bytes,         // a constant: `bytes`
+    Bytes,         // a constant: `bytes`; padding is zeros
     OptimizedOut,  // not there at this instruction; `reason` says what is known
   };
   Kind kind = Kind::OptimizedOut;
@@ -75,6 +75,7 @@ struct LocPiece {
 struct Location {
   std::vector<LocPiece> pieces;
 
+  // Every piece of it is there.
   bool is_available() const;
   // The common simple shapes, for printers that know only these.
   std::optional<uint32_t> as_register() const;

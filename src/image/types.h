@@ -109,7 +109,10 @@ struct Type {
       dimensions;                  // Array: element counts, outermost first; nothing: unknown ([])
   std::vector<TypeId> parameters;  // Function
   bool is_variadic = false;        // Function
-  uint64_t alignment = 0;          // when the debug info says it (alignas)
+  bool is_vector = false;          // Array: a SIMD vector
+  // Classes: passed by reference, because copying is not trivial. Nothing: the debug info does not say.
+  std::optional<bool> passed_by_reference;
+  uint64_t alignment = 0;  // when the debug info says it (alignas)
   std::string decl_file;
   uint32_t decl_line = 0;
 };

@@ -1,21 +1,384 @@
 #include "image/dwarf/entry_places.h"
 
-namespace uscope::image::dwarf {
+#include <dwarf.h>
 
-EntryPlaces::EntryPlaces(const Store& store, TypeReader& types, const FrameTable& frames, const Die& die,
-                         const Function& function)
+#include <algorithm>
+
+#include "image/dwarf/byte_sources.h"
+#include "image/dwarf/go_attributes.h"
+#include "image/dwarf/line_program.h"
+#include "image/dwarf/location_list.h"
+
+namespace uscope::image::dwarf {
+namespace {
+
+constexpr uint32_t rbp = 6, rsp = 7;
+constexpr const char* not_stored =
+    "kept in the function's frame, which is not yet written at its first instruction";
+
+// Registers that a caller can pass something in: arguments, al (variadic), r10 (static chain).
+bool is_argument_register(uint32_t number) {
+  switch (number) {
+    case 0:   // rax
+    case 1:   // rdx
+    case 2:   // rcx
+    case 4:   // rsi
+    case 5:   // rdi
+    case 8:   // r8
+    case 9:   // r9
+    case 10:  // r10
+      return true;
+    default:
+      return number >= 17 && number <= 24;  // xmm0–xmm7
+  }
+}
+
+bool is_go_register(uint32_t number) {
+  return is_argument_register(number) || number == 3 || number == 11 || (number >= 17 && number <= 31);
+}
+
+LocPiece memory(uint32_t base, int64_t offset) {
+  LocPiece piece{.kind = LocPiece::Kind::Memory, .ops = {{LocOp::Code::Register, base, 0}}};
+  if (offset != 0) piece.ops.push_back({LocOp::Code::AddConst, 0, offset});
+  return piece;
+}
+
+}  // namespace
+
+std::optional<uint64_t> PrologueEnds::between(const Unit& unit, uint64_t low, uint64_t high) {
+  if (unit_ != &unit) {
+    unit_ = &unit;
+    addresses_.clear();
+    if (auto program = LineProgram::of(unit)) {
+      program->for_each_row([&](const LineProgram::Row& row) {
+        if (row.prologue_end) addresses_.push_back(row.address);
+        return true;
+      });
+    }
+    std::sort(addresses_.begin(), addresses_.end());
+  }
+  auto found = std::lower_bound(addresses_.begin(), addresses_.end(), low);
+  if (found == addresses_.end() || *found >= high) return {};
+  return *found;
+}
+
+EntryPlaces::EntryPlaces(const Store& store, TypeReader& types, const FrameTable& frames, PrologueEnds& ends,
+                         const Die& die, const Function& function)
     : store_(store),
       types_(types),
       frames_(frames),
+      ends_(ends),
       die_(die),
       function_(function),
-      reader_(types, frames, *die.unit, die, function.entry.value) {}
+      reader_(types, frames, *die.unit, die, function.entry.value, true) {}
 
-void EntryPlaces::add(const Die& parameter) {
-  parameters_.push_back({.die = parameter, .variable = reader_.read(parameter)});
+TypeLookup EntryPlaces::lookup() const {
+  return [this](TypeId id) -> const Type& { return types_.get(id); };
+}
+
+void EntryPlaces::add(const Die& die) {
+  Parameter parameter{.variable = reader_.read(die)};
+  parameter.size = types_.get(parameter.variable.type).size;
+  Die holder;
+  if (auto attr = die.inherited(DW_AT_location, &holder))
+    parameter.from_list = is_location_list(*holder.unit, *attr);
+  judge(parameter);
+  parameters_.push_back(std::move(parameter));
+}
+
+std::optional<CfaRule> EntryPlaces::rule_in_body() {
+  if (function_.ranges.empty()) return {};
+  auto end = ends_.between(*die_.unit, function_.entry.value, function_.ranges[0].end.value);
+  return end ? frames_.cfa_at(*end) : std::nullopt;
+}
+
+// The offset from the CFA of a piece that lies in a frame: [base + n], or [[base + n]].
+std::optional<int64_t> EntryPlaces::frame_offset(const LocPiece& piece, bool from_list, bool* is_pointer) {
+  const auto& ops = piece.ops;
+  *is_pointer = false;
+  if (piece.kind != LocPiece::Kind::Memory || ops.empty() || ops[0].code != LocOp::Code::Register) return {};
+  int64_t offset = 0;
+  size_t next = 1;
+  if (next < ops.size() && ops[next].code == LocOp::Code::AddConst) offset = ops[next++].value;
+  if (next < ops.size() && ops[next].code == LocOp::Code::Deref && ops[next].number == 8) {
+    *is_pointer = true;
+    next++;
+  }
+  if (next != ops.size()) return {};
+  if (ops[0].number == cfa_register) return offset;
+  // gcc's lists are exact for each address; LLVM counts from the registers as they are after the prologue.
+  bool is_gnu = die_.unit->facts().producer.starts_with("GNU ");
+  if (is_gnu && from_list) return ops[0].number == rsp ? std::optional(offset - 8) : std::nullopt;
+  auto rule = rule_in_body();
+  if (!rule || !rule->expression.empty() || rule->base != ops[0].number) return {};
+  return offset - rule->offset;
+}
+
+EntryPlaces::State EntryPlaces::judge_piece(LocPiece& piece, bool is_only, Parameter& parameter) {
+  auto missing = [&](std::string reason) {
+    piece = {.kind = LocPiece::Kind::OptimizedOut, .bit_size = piece.bit_size, .reason = std::move(reason)};
+    return State::Unavailable;
+  };
+  if (piece.kind == LocPiece::Kind::OptimizedOut) return State::Unavailable;
+  if (piece.kind == LocPiece::Kind::Bytes) return State::Settled;
+  bool in_frame = false, foreign = false;
+  for (const LocOp& op : piece.ops) {
+    if (op.code != LocOp::Code::Register) continue;
+    in_frame |= op.number == cfa_register || op.number == rsp || op.number == rbp;
+    foreign |= !(is_go() ? is_go_register(op.number) : is_argument_register(op.number));
+  }
+  if (!in_frame) {
+    if (foreign) return missing("said to be in a register that passes no arguments");
+    return State::Settled;
+  }
+  bool is_pointer = false;
+  auto offset = frame_offset(piece, parameter.from_list, &is_pointer);
+  if (!offset) return missing(not_stored);
+  // Above the return address is the caller's part of the stack, written before the call. Go also keeps room
+  // there for registers to be spilled to, so what is there has to be told by the convention.
+  if (*offset >= 0 && !is_go()) {
+    LocPiece place = memory(rsp, *offset + 8);
+    if (is_pointer) place.ops.push_back({LocOp::Code::Deref, 8, 0});
+    place.bit_size = piece.bit_size;
+    place.bit_offset = piece.bit_offset;
+    piece = std::move(place);
+    return State::Settled;
+  }
+  if (!is_only) return missing(not_stored);
+  parameter.home = {*offset, is_pointer};
+  return State::InFrame;
+}
+
+void EntryPlaces::judge(Parameter& parameter) {
+  auto& pieces = parameter.variable.location.pieces;
+  State worst = State::Settled;
+  for (LocPiece& piece : pieces) {
+    State state = judge_piece(piece, pieces.size() == 1, parameter);
+    if (state != State::Settled) worst = state;
+  }
+  parameter.state = pieces.empty() ? State::Unavailable : worst;
+}
+
+const std::vector<IncomingStore>& EntryPlaces::stores() {
+  if (!stores_) {
+    Bytes code = store_.image().bytes_from(function_.entry);
+    uint64_t limit = function_.ranges.empty() ? 0 : function_.ranges[0].end - function_.entry;
+    stores_ = incoming_stores(code.first(std::min<uint64_t>({code.size(), limit, 1024})));
+  }
+  return *stores_;
+}
+
+// Which registers the prologue puts into the parameter's slot.
+std::optional<Location> EntryPlaces::trace(const Parameter& parameter) {
+  uint64_t size = parameter.home.is_pointer ? 8 : parameter.size;
+  if (size == 0 || size > 128) return {};
+  Location location;
+  uint64_t at = 0;
+  while (at < size) {
+    int64_t wanted = parameter.home.cfa_offset + int64_t(at);
+    auto found = std::find_if(stores().begin(), stores().end(), [&](const IncomingStore& store) {
+      return store.cfa_offset <= wanted && wanted < store.cfa_offset + store.size;
+    });
+    if (found == stores().end() || found->reg == UINT32_MAX) return {};
+    uint64_t skipped = uint64_t(wanted - found->cfa_offset);
+    uint64_t bytes = std::min<uint64_t>(found->size - skipped, size - at);
+    location.pieces.push_back({.kind = LocPiece::Kind::Register,
+                               .ops = {{LocOp::Code::Register, found->reg, 0}},
+                               .bit_size = bytes * 8,
+                               .bit_offset = skipped * 8});
+    at += bytes;
+  }
+  for (const LocPiece& piece : location.pieces) {
+    uint32_t number = piece.ops[0].number;
+    if (!(is_go() ? is_go_register(number) : is_argument_register(number))) return {};
+  }
+  if (location.pieces.size() == 1) location.pieces[0].bit_size = 0;
+  if (!parameter.home.is_pointer) return location;
+  auto pointer = location.as_register();
+  if (!pointer) return {};
+  return Location{{memory(*pointer, 0)}};
+}
+
+// --- System V ----------------------------------------------------------------------------------------------
+
+bool EntryPlaces::convention_applies() const {
+  if (function_.language != Language::C && function_.language != Language::Cpp) return false;
+  auto convention = die_.inherited(DW_AT_calling_convention);
+  if (convention && convention->value != DW_CC_normal) return false;
+  bool is_prototyped = function_.language == Language::Cpp || die_.inherited(DW_AT_prototyped).has_value();
+  for (const Parameter& parameter : parameters_) {
+    // Constructors of classes with virtual bases get more, or less, than is declared.
+    const std::string& name = parameter.variable.name;
+    if (name == "__in_chrg" || name == "__vtt_parm" || name == "vtt") return false;
+    // Without a prototype floats are passed as doubles.
+    const Type& type = types_.get(parameter.variable.type);
+    if (!is_prototyped && type.kind == Type::Kind::Float && type.size < 8) return false;
+  }
+  return true;
+}
+
+bool EntryPlaces::convention_is_kept(const std::vector<std::optional<Location>>& convention) const {
+  bool all_have_homes = true;
+  for (size_t i = 0; i < parameters_.size(); i++) {
+    const Parameter& parameter = parameters_[i];
+    bool is_settled = parameter.state == State::Settled;
+    if (is_settled && convention[i] && !agree(parameter.variable.location, *convention[i], parameter.size)) {
+      return false;
+    }
+    // Unoptimised code gives each parameter one place for the whole function, in memory.
+    bool in_memory = parameter.state == State::InFrame ||
+                     (is_settled && parameter.variable.location.as_memory_at_register());
+    all_have_homes &= in_memory && !parameter.from_list;
+  }
+  if (all_have_homes) return true;
+  // gcc makes clones under other names when it changes a signature; LLVM changes what it can see all callers
+  // of, and may not pass what is not used.
+  bool is_gnu = die_.unit->facts().producer.starts_with("GNU ");
+  const std::string& name = function_.linkage_name.empty() ? function_.name : function_.linkage_name;
+  return is_gnu && store_.has_global_symbol(function_.entry.value, name);
+}
+
+void EntryPlaces::settle_native() {
+  bool any_open = std::any_of(parameters_.begin(), parameters_.end(),
+                              [](const Parameter& p) { return p.state != State::Settled; });
+  if (!any_open) return;
+  std::vector<std::optional<Location>> convention(parameters_.size());
+  bool kept = false;
+  if (convention_applies()) {
+    std::vector<TypeId> ids;
+    for (const Parameter& parameter : parameters_) ids.push_back(parameter.variable.type);
+    convention = sysv_parameters(ids, function_.return_type, lookup());
+    kept = convention_is_kept(convention);
+  }
+  for (size_t i = 0; i < parameters_.size(); i++) {
+    Parameter& parameter = parameters_[i];
+    Location& location = parameter.variable.location;
+    if (parameter.state == State::Settled) continue;
+    bool in_frame = parameter.state == State::InFrame;
+    std::optional<Location> traced = in_frame ? trace(parameter) : std::nullopt;
+    const std::optional<Location>& by_convention = convention[i];
+    if (traced && kept && by_convention && !agree(*traced, *by_convention, parameter.size)) {
+      location = optimized_out("the code and the calling convention disagree about where it is passed");
+    } else if (traced) {
+      location = *traced;
+    } else if (kept && by_convention) {
+      location = *by_convention;
+    } else if (in_frame) {
+      location = optimized_out(not_stored);
+    }
+  }
+}
+
+// --- Go ----------------------------------------------------------------------------------------------------
+
+void EntryPlaces::settle_go_registers(const GoCall& call) {
+  // Blank parameters and the dictionaries of generics are not described, so the convention can be off. It is
+  // right up to the last parameter whose described place agrees with it, for the kind of register that has.
+  size_t sure_integers = 0, sure_floats = 0, index = 0;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.variable.is_result) continue;
+    const GoPlace& place = call.parameters[index++];
+    const auto& described = parameter.variable.location.pieces;
+    for (size_t i = 0; i < described.size(); i++) {
+      if (described[i].kind != LocPiece::Kind::Register) continue;
+      uint32_t number = described[i].ops[0].number;
+      bool known = std::any_of(
+          place.location.pieces.begin(), place.location.pieces.end(),
+          [&](const LocPiece& p) { return p.kind == LocPiece::Kind::Register && p.ops[0].number == number; });
+      if (known) (number >= 17 ? sure_floats : sure_integers) = index;
+    }
+  }
+  index = 0;
+  for (Parameter& parameter : parameters_) {
+    if (parameter.variable.is_result) continue;
+    const GoPlace& place = call.parameters[index++];
+    Location& location = parameter.variable.location;
+    if (parameter.size == 0) {
+      location = optimized_out("has no size, so it is not passed");
+      continue;
+    }
+    std::vector<uint32_t> described;
+    for (const LocPiece& piece : location.pieces) {
+      if (piece.kind == LocPiece::Kind::Register) described.push_back(piece.ops[0].number);
+    }
+    auto components = go_components(parameter.variable.type, lookup());
+    bool in_frame = parameter.state == State::InFrame;
+    if (components && described.size() == components->size() && !in_frame) {
+      // Compilers leave padding out of the pieces, or get its size wrong: lay them out anew.
+      location = go_pieces(*components, described, parameter.size);
+      continue;
+    }
+    bool is_sure = place.in_registers;
+    for (const LocPiece& piece : place.location.pieces) {
+      if (piece.kind != LocPiece::Kind::Register) continue;
+      is_sure &= index <= (piece.ops[0].number >= 17 ? sure_floats : sure_integers);
+    }
+    if (in_frame && !parameter.home.is_pointer) {
+      auto traced = trace(parameter);
+      bool on_stack = !place.in_registers && parameter.home.cfa_offset == int64_t(place.stack_offset);
+      if (on_stack) {
+        location = place.location;
+      } else if (traced) {
+        location = *traced;
+      } else {
+        location = is_sure ? place.location : optimized_out(not_stored);
+      }
+      continue;
+    }
+    if (is_sure) {
+      location = place.location;
+    } else if (parameter.state == State::Unavailable || in_frame ||
+               described.size() < location.pieces.size()) {
+      location = optimized_out("not used, so the compiler did not say where it is");
+    }
+  }
+}
+
+void EntryPlaces::settle_go_stack(const GoCall& call, bool is_complete) {
+  size_t index = 0;
+  for (Parameter& parameter : parameters_) {
+    if (parameter.variable.is_result) continue;
+    const GoPlace& place = call.parameters[index++];
+    Location& location = parameter.variable.location;
+    bool in_frame = parameter.state == State::InFrame && !parameter.home.is_pointer;
+    if (in_frame && parameter.home.cfa_offset >= 0) {
+      location = {{memory(rsp, parameter.home.cfa_offset + 8)}};
+    } else if (is_complete) {
+      // Go before 1.17 repeats pieces in its lists, which makes them useless.
+      location = place.location;
+    } else {
+      location = optimized_out("the compiler did not say clearly where it is");
+    }
+  }
+}
+
+void EntryPlaces::settle_go() {
+  std::vector<TypeId> parameters, results;
+  std::optional<size_t> announced;
+  for (Parameter& parameter : parameters_) {
+    Variable& variable = parameter.variable;
+    (variable.is_result ? results : parameters).push_back(variable.type);
+    if (!variable.is_result) continue;
+    variable.location = optimized_out("a result: it is there when the function returns");
+    // Before Go 1.18 an unnamed result's number counts all parameters, described or not.
+    if (variable.name.starts_with("~r") && !announced)
+      announced = std::strtoul(variable.name.c_str() + 2, nullptr, 10);
+  }
+  bool in_registers = go_passes_in_registers(die_.unit->facts().producer);
+  auto call = go_call(parameters, results, in_registers, lookup());
+  if (!call) {
+    for (Parameter& parameter : parameters_) {
+      if (parameter.state == State::InFrame) parameter.variable.location = optimized_out(not_stored);
+    }
+  } else if (in_registers) {
+    settle_go_registers(*call);
+  } else {
+    settle_go_stack(*call, announced && *announced == parameters.size());
+  }
 }
 
 std::vector<Variable> EntryPlaces::finish() {
+  is_go() ? settle_go() : settle_native();
   std::vector<Variable> result;
   for (Parameter& parameter : parameters_) result.push_back(std::move(parameter.variable));
   return result;

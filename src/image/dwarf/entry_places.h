@@ -2,28 +2,40 @@
 // where it can be right there: at the entry nothing of the function's own frame is written yet, so a place in
 // that frame (unoptimised code, and LLVM's at every level) would read garbage. For those the place is found
 // from what the prologue stores into the frame and from the calling convention; where that is not certain
-// the parameter is reported as unavailable, never guessed. Internal to dwarf/.
+// the parameter is reported as unavailable, never guessed (docs/decisions/dwarf-reader.md). Internal to
+// dwarf/.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "image/abi_go.h"
 #include "image/dwarf/debug_info.h"
 #include "image/dwarf/frame.h"
+#include "image/dwarf/prologue.h"
 #include "image/dwarf/store.h"
 #include "image/dwarf/type_reader.h"
 #include "image/dwarf/variables.h"
 
 namespace uscope::image::dwarf {
 
+// Where the line table says that prologues end. Remembers one unit.
+class PrologueEnds {
+ public:
+  std::optional<uint64_t> between(const Unit& unit, uint64_t low, uint64_t high);
+
+ private:
+  const Unit* unit_ = nullptr;
+  std::vector<uint64_t> addresses_;
+};
+
 class EntryPlaces {
  public:
-  EntryPlaces(const Store& store, TypeReader& types, const FrameTable& frames, const Die& die,
-              const Function& function);
+  EntryPlaces(const Store& store, TypeReader& types, const FrameTable& frames, PrologueEnds& ends,
+              const Die& die, const Function& function);
 
   void add(const Die& parameter);
-  void set_variadic() { is_variadic_ = true; }
   size_t size() const { return parameters_.size(); }
   // The parameters in order, each with its place at the entry.
   std::vector<Variable> finish();
@@ -36,31 +48,47 @@ class EntryPlaces {
   };
   enum class State {
     Settled,      // the debug info's word holds at the entry
-    InFrame,      // lives in a slot of the frame that is not written yet
+    InFrame,      // lives in a slot that is not written yet
     Unavailable,  // not there, for a reason
   };
   struct Parameter {
-    Die die;
     Variable variable;
+    uint64_t size = 0;
+    bool from_list = false;
     State state = State::Unavailable;
-    std::optional<Home> home;
+    Home home;
   };
 
+  // Judging what the debug info says.
   void judge(Parameter& parameter);
-  std::optional<Home> home_of(const Location& location);
-  std::optional<int64_t> cfa_offset_of(const std::vector<LocOp>& ops, size_t* used);
-  std::optional<CfaRule> rule_after_prologue();
+  State judge_piece(LocPiece& piece, bool is_only, Parameter& parameter);
+  std::optional<int64_t> frame_offset(const LocPiece& piece, bool from_list, bool* is_pointer);
+  std::optional<CfaRule> rule_in_body();
+
+  // System V, and Rust.
+  void settle_native();
+  bool convention_applies() const;
+  bool convention_is_kept(const std::vector<std::optional<Location>>& convention) const;
+  std::optional<Location> trace(const Parameter& parameter);
+
+  // Go.
   void settle_go();
-  void settle_from_frame();
+  void settle_go_stack(const GoCall& call, bool is_complete);
+  void settle_go_registers(const GoCall& call);
+
+  const std::vector<IncomingStore>& stores();
+  TypeLookup lookup() const;
+  bool is_go() const { return function_.language == Language::Go; }
 
   const Store& store_;
   TypeReader& types_;
   const FrameTable& frames_;
+  PrologueEnds& ends_;
   Die die_;
   const Function& function_;
   VariableReader reader_;
-  bool is_variadic_ = false;
   std::vector<Parameter> parameters_;
+  std::optional<std::vector<IncomingStore>> stores_;
 };
 
 }  // namespace uscope::image::dwarf

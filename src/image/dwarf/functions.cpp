@@ -66,10 +66,9 @@ Function FunctionReader::read(const Die& die, bool with_parameters) const {
 }
 
 std::vector<Variable> FunctionReader::parameters_at_entry(const Die& die, const Function& function) const {
-  EntryPlaces places(store_, types_, frames_, die, function);
+  EntryPlaces places(store_, types_, frames_, prologue_ends_, die, function);
   for_each_child(die, [&](const Die& child) {
     if (child.tag() == DW_TAG_formal_parameter) places.add(child);
-    if (child.tag() == DW_TAG_unspecified_parameters) places.set_variadic();
     return places.size() < max_parameters;
   });
   return places.finish();

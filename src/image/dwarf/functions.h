@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "image/dwarf/debug_info.h"
+#include "image/dwarf/entry_places.h"
 #include "image/dwarf/frame.h"
 #include "image/dwarf/type_reader.h"
 
@@ -35,6 +36,7 @@ class FunctionReader {
   const Store& store_;
   TypeReader& types_;
   const FrameTable& frames_;
+  mutable PrologueEnds prologue_ends_;
 };
 
 }  // namespace uscope::image::dwarf

@@ -1,5 +1,8 @@
 #include "image/dwarf/go_attributes.h"
 
+#include <cstdlib>
+#include <string>
+
 namespace uscope::image::dwarf {
 
 std::string_view unqualified_go_name(std::string_view name) {
@@ -18,6 +21,13 @@ std::string_view unqualified_go_name(std::string_view name) {
     if (name[i] == '.') return name.substr(i + 1);
   }
   return name;
+}
+
+bool go_passes_in_registers(std::string_view producer) {
+  size_t at = producer.find("go1.");
+  // A development build names no version; it is newer than 1.17.
+  if (at == std::string_view::npos) return true;
+  return std::strtoul(std::string(producer.substr(at + 4, 8)).c_str(), nullptr, 10) >= 17;
 }
 
 }  // namespace uscope::image::dwarf

@@ -23,4 +23,7 @@ constexpr uint64_t go_kind_string = 24;
 // plain path ("[]string", "*main.T") is returned as it is.
 std::string_view unqualified_go_name(std::string_view name);
 
+// From DW_AT_producer, "Go cmd/compile go1.19.8; regabi": whether arguments go in registers (since 1.17).
+bool go_passes_in_registers(std::string_view producer);
+
 }  // namespace uscope::image::dwarf

@@ -178,6 +178,38 @@ bool Store::is_code(uint64_t address) const {
 
 namespace {
 
+uint64_t symbol_hash(uint64_t address, std::string_view name) {
+  return std::hash<std::string_view>{}(name)*31 + address;
+}
+
+void add_global_functions(const ElfFile& elf, std::unordered_set<uint64_t>& symbols) {
+  for (const Section& section : elf.sections()) {
+    if (section.type != SHT_SYMTAB && section.type != SHT_DYNSYM) continue;
+    if (section.link >= elf.sections().size()) continue;
+    Bytes names = elf.stored_bytes(elf.sections()[section.link]);
+    ByteReader reader(elf.stored_bytes(section));
+    while (reader.remaining() >= sizeof(Elf64_Sym)) {
+      auto symbol = reader.read<Elf64_Sym>();
+      bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF;
+      if (!is_function || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
+      symbols.insert(symbol_hash(symbol.st_value, cstring_at(names, symbol.st_name)));
+    }
+  }
+}
+
+}  // namespace
+
+bool Store::has_global_symbol(uint64_t address, std::string_view name) const {
+  if (!global_symbols_) {
+    global_symbols_.emplace();
+    add_global_functions(image_, *global_symbols_);
+    if (&debug_ != &image_) add_global_functions(debug_, *global_symbols_);
+  }
+  return global_symbols_->contains(symbol_hash(address, name));
+}
+
+namespace {
+
 // .debug_aranges, as far as it makes sense: calls visit(low, high, unit offset).
 void read_aranges(Bytes section, const std::function<void(uint64_t, uint64_t, uint64_t)>& visit) {
   uint64_t position = 0;

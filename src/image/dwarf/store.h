@@ -47,6 +47,8 @@ class Store {
   const Unit* skeleton_or_unit_for(uint64_t address) const;
   // Whether an address lies in the image's code: debug info of functions that the linker dropped does not.
   bool is_code(uint64_t address) const;
+  // Whether a global symbol of exactly this name is at the address: nobody can have changed its signature.
+  bool has_global_symbol(uint64_t address, std::string_view name) const;
   // The unit with the contents: the split unit of a skeleton, else the unit itself; null if it is missing.
   const Unit* full_unit(const Unit& unit) const;
   const Unit* type_unit(uint64_t signature, const File& from) const;
@@ -70,7 +72,8 @@ class Store {
   mutable std::unordered_set<std::string> said_;
   mutable std::unordered_map<const Unit*, const Unit*> split_;
   mutable std::unordered_map<uint64_t, const Unit*> packaged_types_;
-  mutable std::optional<std::vector<UnitRange>> aranges_, ranges_;  // by low
+  mutable std::optional<std::vector<UnitRange>> aranges_, ranges_;      // by low
+  mutable std::optional<std::unordered_set<uint64_t>> global_symbols_;  // hashes of address and name
   std::unique_ptr<Package> package_;
 };
 

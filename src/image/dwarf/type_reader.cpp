@@ -201,6 +201,7 @@ void TypeReader::fill(Type& type, const Die& die) {
       break;
     case Kind::Array:
       type.dimensions = dimensions_of(die);
+      type.is_vector = die.flag(DW_AT_GNU_vector);
       break;
     case Kind::Function:
       fill_function(type, die);
@@ -338,6 +339,12 @@ void TypeReader::read_template_argument(Type& type, const Die& die, int depth) {
 }
 
 void TypeReader::fill_members(Type& type, const Die& die) {
+  if (auto convention = die.number(DW_AT_calling_convention)) {
+    if (*convention == DW_CC_pass_by_reference) type.passed_by_reference = true;
+    if (*convention == DW_CC_pass_by_value) type.passed_by_reference = false;
+  } else if (type.language == Language::C) {
+    type.passed_by_reference = false;
+  }
   std::vector<Member> members;
   for_each_child(die, [&](const Die& child) {
     switch (child.tag()) {

@@ -36,7 +36,6 @@ class TypeReader {
   void fill_base(Type& type, const Die& die);
   void fill_members(Type& type, const Die& die);
   void fill_enum(Type& type, const Die& die);
-  void fill_array(Type& type, const Die& die);
   void fill_function(Type& type, const Die& die);
   void fill_go(Type& type, const Die& die);
   Member read_member(const Die& die);

@@ -3,6 +3,7 @@
 #include <dwarf.h>
 
 #include "image/dwarf/location_list.h"
+#include "image/dwarf/padding.h"
 #include "image/dwarf/ranges.h"
 
 namespace uscope::image::dwarf {
@@ -11,12 +12,18 @@ constexpr uint32_t rsp = 7;
 }
 
 VariableReader::VariableReader(TypeReader& types, const FrameTable& frames, const Unit& unit,
-                               const Die& function, uint64_t address)
-    : types_(types), frames_(frames), unit_(unit), function_(function), address_(address) {
+                               const Die& function, uint64_t address, bool symbolic_cfa)
+    : types_(types),
+      frames_(frames),
+      unit_(unit),
+      function_(function),
+      address_(address),
+      symbolic_cfa_(symbolic_cfa) {
   at_entry_ = function && entry_of(function) == address;
 }
 
 std::optional<std::vector<LocOp>> VariableReader::cfa() const {
+  if (symbolic_cfa_) return std::vector<LocOp>{{LocOp::Code::Register, cfa_register, 0}};
   // On entry the return address is on top of the stack, and the frame address is right above it.
   if (at_entry_) return std::vector<LocOp>{{LocOp::Code::Register, rsp, 0}, {LocOp::Code::AddConst, 0, 8}};
   auto rule = frames_.cfa_at(address_);
@@ -37,7 +44,16 @@ std::optional<std::vector<LocOp>> VariableReader::frame_base() const {
   auto found = expression_at(*holder.unit, *attr, address_);
   if (!found || found->expression.empty()) return {};
   ExpressionContext inner{.unit = holder.unit, .at_entry = at_entry_, .cfa = [this] { return cfa(); }};
-  return to_computation(found->expression, inner);
+  auto ops = to_computation(found->expression, inner);
+  // A list is exact for each address, so its stack pointer is the one at the entry.
+  bool counts_from_entry = symbolic_cfa_ && at_entry_ && found->from_list && ops && ops->size() == 2 &&
+                           (*ops)[0].code == LocOp::Code::Register && (*ops)[0].number == rsp &&
+                           (*ops)[1].code == LocOp::Code::AddConst;
+  if (counts_from_entry) {
+    (*ops)[0].number = cfa_register;
+    (*ops)[1].value -= 8;
+  }
+  return ops;
 }
 
 ExpressionContext VariableReader::context() const {
@@ -75,7 +91,12 @@ Location VariableReader::location_of(const Die& die) const {
     if (found->expression.empty()) return optimized_out("optimized out");
     ExpressionContext here = context();
     here.unit = holder.unit;
-    return to_location(found->expression, here);
+    Location location = to_location(found->expression, here);
+    if (location.pieces.size() > 1) {
+      mark_padding(location, TypeReader::type_attr(die),
+                   [this](TypeId id) -> const Type& { return types_.get(id); });
+    }
+    return location;
   }
   if (auto value = die.inherited(DW_AT_const_value, &holder)) return constant_of(die, *value);
   return optimized_out("optimized out");

@@ -13,11 +13,14 @@
 
 namespace uscope::image::dwarf {
 
+// Stands for the frame address in places read with symbolic_cfa; no real register has this number.
+constexpr uint32_t cfa_register = 100;
+
 class VariableReader {
  public:
   // `function` may be no DIE: for globals.
   VariableReader(TypeReader& types, const FrameTable& frames, const Unit& unit, const Die& function,
-                 uint64_t address);
+                 uint64_t address, bool symbolic_cfa = false);
 
   Variable read(const Die& die) const;
   Location location_of(const Die& die) const;
@@ -36,6 +39,7 @@ class VariableReader {
   Die function_;
   uint64_t address_;
   bool at_entry_ = false;
+  bool symbolic_cfa_ = false;
 };
 
 }  // namespace uscope::image::dwarf
