@@ -8,6 +8,7 @@
 #include "image/dwarf/go_attributes.h"
 #include "image/dwarf/line_program.h"
 #include "image/dwarf/location_list.h"
+#include "image/dwarf/padding.h"
 
 namespace uscope::image::dwarf {
 namespace {
@@ -92,26 +93,33 @@ std::optional<CfaRule> EntryPlaces::rule_in_body() {
   return end ? frames_.cfa_at(*end) : std::nullopt;
 }
 
-// The offset from the CFA of a piece that lies in a frame: [base + n], or [[base + n]].
-std::optional<int64_t> EntryPlaces::frame_offset(const LocPiece& piece, bool from_list, bool* is_pointer) {
+// A piece that lies in a frame: [base + n], or [[base + n]].
+std::optional<EntryPlaces::Home> EntryPlaces::home_of(const LocPiece& piece, bool from_list) {
   const auto& ops = piece.ops;
-  *is_pointer = false;
+  Home home;
   if (piece.kind != LocPiece::Kind::Memory || ops.empty() || ops[0].code != LocOp::Code::Register) return {};
   int64_t offset = 0;
   size_t next = 1;
   if (next < ops.size() && ops[next].code == LocOp::Code::AddConst) offset = ops[next++].value;
   if (next < ops.size() && ops[next].code == LocOp::Code::Deref && ops[next].number == 8) {
-    *is_pointer = true;
+    home.is_pointer = true;
     next++;
   }
   if (next != ops.size()) return {};
-  if (ops[0].number == cfa_register) return offset;
+  if (ops[0].number == cfa_register) {
+    home.cfa_offset = offset;
+    return home;
+  }
   // gcc's lists are exact for each address; LLVM counts from the registers as they are after the prologue.
   bool is_gnu = die_.unit->facts().producer.starts_with("GNU ");
-  if (is_gnu && from_list) return ops[0].number == rsp ? std::optional(offset - 8) : std::nullopt;
+  if (is_gnu && from_list) {
+    if (ops[0].number == rsp) home.cfa_offset = offset - 8;
+    return home;
+  }
   auto rule = rule_in_body();
-  if (!rule || !rule->expression.empty() || rule->base != ops[0].number) return {};
-  return offset - rule->offset;
+  if (rule && rule->expression.empty() && rule->base == ops[0].number)
+    home.cfa_offset = offset - rule->offset;
+  return home;
 }
 
 EntryPlaces::State EntryPlaces::judge_piece(LocPiece& piece, bool is_only, Parameter& parameter) {
@@ -131,21 +139,20 @@ EntryPlaces::State EntryPlaces::judge_piece(LocPiece& piece, bool is_only, Param
     if (foreign) return missing("said to be in a register that passes no arguments");
     return State::Settled;
   }
-  bool is_pointer = false;
-  auto offset = frame_offset(piece, parameter.from_list, &is_pointer);
-  if (!offset) return missing(not_stored);
+  auto home = home_of(piece, parameter.from_list);
+  if (!home) return missing(not_stored);
   // Above the return address is the caller's part of the stack, written before the call. Go also keeps room
   // there for registers to be spilled to, so what is there has to be told by the convention.
-  if (*offset >= 0 && !is_go()) {
-    LocPiece place = memory(rsp, *offset + 8);
-    if (is_pointer) place.ops.push_back({LocOp::Code::Deref, 8, 0});
+  if (home->cfa_offset && *home->cfa_offset >= 0 && !is_go()) {
+    LocPiece place = memory(rsp, *home->cfa_offset + 8);
+    if (home->is_pointer) place.ops.push_back({LocOp::Code::Deref, 8, 0});
     place.bit_size = piece.bit_size;
     place.bit_offset = piece.bit_offset;
     piece = std::move(place);
     return State::Settled;
   }
   if (!is_only) return missing(not_stored);
-  parameter.home = {*offset, is_pointer};
+  parameter.home = *home;
   return State::InFrame;
 }
 
@@ -171,15 +178,22 @@ const std::vector<IncomingStore>& EntryPlaces::stores() {
 // Which registers the prologue puts into the parameter's slot.
 std::optional<Location> EntryPlaces::trace(const Parameter& parameter) {
   uint64_t size = parameter.home.is_pointer ? 8 : parameter.size;
-  if (size == 0 || size > 128) return {};
+  if (size == 0 || size > 128 || !parameter.home.cfa_offset) return {};
+  std::vector<bool> used(size, true);
+  if (!parameter.home.is_pointer) used = used_bytes(parameter.variable.type, lookup());
   Location location;
   uint64_t at = 0;
   while (at < size) {
-    int64_t wanted = parameter.home.cfa_offset + int64_t(at);
+    int64_t wanted = *parameter.home.cfa_offset + int64_t(at);
     auto found = std::find_if(stores().begin(), stores().end(), [&](const IncomingStore& store) {
       return store.cfa_offset <= wanted && wanted < store.cfa_offset + store.size;
     });
-    if (found == stores().end() || found->reg == UINT32_MAX) return {};
+    if (found == stores().end() || found->reg == UINT32_MAX) {
+      if (at >= used.size() || used[at]) return {};
+      location.pieces.push_back({.kind = LocPiece::Kind::Bytes, .bytes = {0}, .bit_size = 8});
+      at++;
+      continue;
+    }
     uint64_t skipped = uint64_t(wanted - found->cfa_offset);
     uint64_t bytes = std::min<uint64_t>(found->size - skipped, size - at);
     location.pieces.push_back({.kind = LocPiece::Kind::Register,
@@ -189,6 +203,7 @@ std::optional<Location> EntryPlaces::trace(const Parameter& parameter) {
     at += bytes;
   }
   for (const LocPiece& piece : location.pieces) {
+    if (piece.kind != LocPiece::Kind::Register) continue;
     uint32_t number = piece.ops[0].number;
     if (!(is_go() ? is_go_register(number) : is_argument_register(number))) return {};
   }
@@ -250,20 +265,26 @@ void EntryPlaces::settle_native() {
     convention = sysv_parameters(ids, function_.return_type, lookup());
     kept = convention_is_kept(convention);
   }
+  // One contradiction between the code and the convention, and the convention is not used for any of them.
+  std::vector<std::optional<Location>> traced(parameters_.size());
+  for (size_t i = 0; i < parameters_.size(); i++) {
+    const Parameter& parameter = parameters_[i];
+    if (parameter.state != State::InFrame) continue;
+    traced[i] = trace(parameter);
+    if (!convention[i]) continue;
+    bool by_reference = convention[i]->as_memory_at_register().value_or(Location::Based{rsp, 0}).base != rsp;
+    kept &= by_reference == parameter.home.is_pointer;
+    kept &= !traced[i] || agree(*traced[i], *convention[i], parameter.size);
+  }
   for (size_t i = 0; i < parameters_.size(); i++) {
     Parameter& parameter = parameters_[i];
     Location& location = parameter.variable.location;
     if (parameter.state == State::Settled) continue;
-    bool in_frame = parameter.state == State::InFrame;
-    std::optional<Location> traced = in_frame ? trace(parameter) : std::nullopt;
-    const std::optional<Location>& by_convention = convention[i];
-    if (traced && kept && by_convention && !agree(*traced, *by_convention, parameter.size)) {
-      location = optimized_out("the code and the calling convention disagree about where it is passed");
-    } else if (traced) {
-      location = *traced;
-    } else if (kept && by_convention) {
-      location = *by_convention;
-    } else if (in_frame) {
+    if (traced[i]) {
+      location = *traced[i];
+    } else if (kept && convention[i]) {
+      location = *convention[i];
+    } else if (parameter.state == State::InFrame) {
       location = optimized_out(not_stored);
     }
   }
@@ -341,8 +362,8 @@ void EntryPlaces::settle_go_stack(const GoCall& call, bool is_complete) {
     const GoPlace& place = call.parameters[index++];
     Location& location = parameter.variable.location;
     bool in_frame = parameter.state == State::InFrame && !parameter.home.is_pointer;
-    if (in_frame && parameter.home.cfa_offset >= 0) {
-      location = {{memory(rsp, parameter.home.cfa_offset + 8)}};
+    if (in_frame && parameter.home.cfa_offset.value_or(-1) >= 0) {
+      location = {{memory(rsp, *parameter.home.cfa_offset + 8)}};
     } else if (is_complete) {
       // Go before 1.17 repeats pieces in its lists, which makes them useless.
       location = place.location;

@@ -43,8 +43,8 @@ class EntryPlaces {
  private:
   // Where a parameter is kept once the prologue has run.
   struct Home {
-    int64_t cfa_offset = 0;
-    bool is_pointer = false;  // the slot holds the parameter's address
+    std::optional<int64_t> cfa_offset;  // nothing: somewhere in a frame that is laid out at run time
+    bool is_pointer = false;            // the slot holds the parameter's address
   };
   enum class State {
     Settled,      // the debug info's word holds at the entry
@@ -62,7 +62,7 @@ class EntryPlaces {
   // Judging what the debug info says.
   void judge(Parameter& parameter);
   State judge_piece(LocPiece& piece, bool is_only, Parameter& parameter);
-  std::optional<int64_t> frame_offset(const LocPiece& piece, bool from_list, bool* is_pointer);
+  std::optional<Home> home_of(const LocPiece& piece, bool from_list);
   std::optional<CfaRule> rule_in_body();
 
   // System V, and Rust.

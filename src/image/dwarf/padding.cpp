@@ -37,9 +37,14 @@ void mark_used(TypeId id, uint64_t offset, const TypeLookup& lookup, int depth, 
 
 }  // namespace
 
-void mark_padding(Location& location, TypeId type, const TypeLookup& lookup) {
+std::vector<bool> used_bytes(TypeId type, const TypeLookup& lookup) {
   std::vector<bool> used(std::min(lookup(type).size, max_bytes));
   mark_used(type, 0, lookup, 0, used);
+  return used;
+}
+
+void mark_padding(Location& location, TypeId type, const TypeLookup& lookup) {
+  std::vector<bool> used = used_bytes(type, lookup);
   uint64_t at = 0;
   for (LocPiece& piece : location.pieces) {
     uint64_t bytes = piece.bit_size / 8;

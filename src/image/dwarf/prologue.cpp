@@ -81,12 +81,11 @@ class Scanner {
   void forget(unsigned number) { general_[number] = {}; }
 
   void store(const Operand& where, const Content& what, uint8_t size) {
-    if (where.cfa_offset && what.incoming && what.size >= size) {
-      stores_.push_back({*where.cfa_offset, size, *what.incoming});
-    } else if (where.cfa_offset) {
-      // Something else goes there first: whoever lives there is not what the caller passed.
-      stores_.push_back({*where.cfa_offset, size, UINT32_MAX});
-    }
+    if (!where.cfa_offset) return;
+    uint8_t good = what.incoming ? std::min(what.size, size) : uint8_t(0);
+    if (good > 0) stores_.push_back({*where.cfa_offset, good, *what.incoming});
+    // Something else goes there first: whoever lives there is not what the caller passed.
+    if (good < size) stores_.push_back({*where.cfa_offset + good, uint8_t(size - good), UINT32_MAX});
   }
 
   // Without REX, byte registers 4 to 7 are the high halves ah, ch, dh, bh.

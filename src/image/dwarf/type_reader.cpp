@@ -3,6 +3,7 @@
 #include <dwarf.h>
 
 #include "image/dwarf/go_attributes.h"
+#include "image/dwarf/triviality.h"
 
 namespace uscope::image::dwarf {
 namespace {
@@ -339,12 +340,8 @@ void TypeReader::read_template_argument(Type& type, const Die& die, int depth) {
 }
 
 void TypeReader::fill_members(Type& type, const Die& die) {
-  if (auto convention = die.number(DW_AT_calling_convention)) {
-    if (*convention == DW_CC_pass_by_reference) type.passed_by_reference = true;
-    if (*convention == DW_CC_pass_by_value) type.passed_by_reference = false;
-  } else if (type.language == Language::C) {
-    type.passed_by_reference = false;
-  }
+  if (type.language == Language::C) type.passed_by_reference = false;
+  if (type.language == Language::Cpp) type.passed_by_reference = is_passed_by_reference(die);
   std::vector<Member> members;
   for_each_child(die, [&](const Die& child) {
     switch (child.tag()) {

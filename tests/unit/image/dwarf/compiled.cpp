@@ -67,20 +67,10 @@ std::string compile(const std::string& source, const std::string& extension, con
 
 std::unique_ptr<Opened> open(const std::string& path) {
   auto elf = ElfFile::open(path);
-  if (!elf) {
-    ADD_FAILURE() << elf.error().message();
-    std::abort();
-  }
-  // The DebugInfo refers to the ElfFile, so that has to be in its place first.
-  auto* place = static_cast<Opened*>(::operator new(sizeof(Opened)));
-  new (&place->elf) ElfFile(std::move(*elf));
-  auto info = DebugInfo::open(place->elf);
-  if (!info) {
-    ADD_FAILURE() << info.error().message();
-    std::abort();
-  }
-  new (&place->info) DebugInfo(std::move(*info));
-  return std::unique_ptr<Opened>(place);
+  if (!elf) throw std::runtime_error(elf.error().message());
+  auto info = DebugInfo::open(*elf);
+  if (!info) throw std::runtime_error(info.error().message());
+  return std::make_unique<Opened>(Opened{std::move(*elf), std::move(*info)});
 }
 
 Function function_named(const DebugInfo& info, const std::string& name) {
