@@ -39,7 +39,9 @@ Error why_absent(pid_t pid) {
   struct stat st;
   if (::stat("/proc/self/stat", &st) != 0)
     return Error("there is no /proc here").with_hint("run: mount -t proc proc /proc");
-  if (::kill(pid, 0) == 0 || errno == EPERM)
+  // In this order: a process that ends between the two questions is not taken for a hidden one.
+  bool listed = ::access(fmt::format("/proc/{}", pid).c_str(), F_OK) == 0;
+  if (!listed && (::kill(pid, 0) == 0 || errno == EPERM))
     return Error(fmt::format("process {} exists, but /proc hides it (hidepid)", pid)).with_hint("try sudo");
   return Error(fmt::format("no process {}", pid));
 }
