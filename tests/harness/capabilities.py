@@ -9,6 +9,13 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGETS = ROOT / "build" / "targets"
 
 
+def executable(preset):
+    """The uscope under test; USCOPE_BINARY names another one."""
+    if "USCOPE_BINARY" in os.environ:
+        return Path(os.environ["USCOPE_BINARY"]).resolve()
+    return ROOT / "build" / "uscope" if preset == "release" else ROOT / "build" / preset / "src" / "uscope"
+
+
 def _command(*names):
     for name in names:
         if shutil.which(name):

@@ -165,7 +165,7 @@ def check_command(shell, command):
 
 def jobs(preset):
     root = capabilities.ROOT
-    uscope = root / "build" / "uscope" if preset == "release" else root / "build" / preset / "src" / "uscope"
+    uscope = capabilities.executable(preset)
     pages = [p for p in [root / "README.md"] if p.exists()] + sorted((root / "docs").rglob("*.md"))
     found = []
     for page in pages:

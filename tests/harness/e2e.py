@@ -302,7 +302,7 @@ def run_case(case, uscope, work):
 
 def jobs(preset):
     root = capabilities.ROOT
-    uscope = root / "build" / "uscope" if preset == "release" else root / "build" / preset / "src" / "uscope"
+    uscope = capabilities.executable(preset)
     work = root / "build" / "test" / "e2e"
     found = []
     for path in sorted((root / "tests" / "e2e").rglob("*.case")):

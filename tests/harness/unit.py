@@ -91,11 +91,13 @@ def jobs(preset):
             continue
         executable = capabilities.ROOT / "build" / preset / "tests" / f"unit_{folder.name}"
         suite = f"unit/{folder.name}"
-        if not executable.exists():
-            problem = [Result(suite, FAILED, f"{executable} was not built, though {folder} holds tests")]
-            found.append(Job(suite, suite, lambda problem=problem: problem))
+        try:
+            tests = list_tests(executable)
+        except (OSError, subprocess.SubprocessError) as error:
+            text = f"cannot list the tests of {executable}: {error}" if executable.exists() else \
+                f"{executable} was not built, though {folder} holds tests"
+            found.append(Job(suite, suite, lambda problem=Result(suite, FAILED, text): [problem]))
             continue
-        tests = list_tests(executable)
         limit = TEST_SECONDS * (3 if preset == "asan" else 1)
         job = Job(suite, suite, None, [f"{suite}/{t}" for t in tests])
         job.run = lambda job=job, e=str(executable), f=folder.name, every=tests: run_executable(
