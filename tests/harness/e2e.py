@@ -47,7 +47,7 @@ class Run:
 
     def step(self, command, name):
         """A SETUP, AFTER, CHECK or CLEANUP command: must succeed."""
-        process, out, err = self.start(self.expand(command), name)
+        process, out, err = self.start("set -o pipefail\n" + self.expand(command), name)
         try:
             process.wait(timeout=READY_SECONDS)
         except subprocess.TimeoutExpired:
