@@ -273,11 +273,21 @@ Result<SectionData> ElfFile::read_section(const Section& section, uint64_t limit
 
 namespace {
 
+// Of segments sorted by start, the last that contains `at`. Segments that overlap are odd but occur; looking
+// back over a few of them is enough, and keeps hostile files cheap.
+template <typename Iterator, typename At, typename Start, typename Size>
+const Segment* last_containing(Iterator begin, Iterator end, At at, Start start, Size size) {
+  constexpr int most_steps = 16;
+  auto next = std::upper_bound(begin, end, at, [&](At a, const Segment& s) { return a < s.*start; });
+  for (int step = 0; next != begin && step < most_steps; ++step) {
+    const Segment& segment = *--next;
+    if (at - segment.*start < segment.*size) return &segment;
+  }
+  return nullptr;
+}
+
 const Segment* load_at(const std::vector<Segment>& loads, ImageAddr address) {
-  auto next = std::ranges::upper_bound(loads, address, {}, &Segment::address);
-  if (next == loads.begin()) return nullptr;
-  const Segment& load = *std::prev(next);
-  return address - load.address < load.memory_size ? &load : nullptr;
+  return last_containing(loads.begin(), loads.end(), address, &Segment::address, &Segment::memory_size);
 }
 
 }  // namespace
@@ -292,16 +302,13 @@ std::optional<FileOffset> ElfFile::to_file_offset(ImageAddr address) const {
 
 std::optional<ImageAddr> ElfFile::to_image_addr(FileOffset offset) const {
   auto middle = loads_by_offset_.begin() + ptrdiff_t(executable_load_count_);
-  auto look = [&](auto begin, auto end) -> std::optional<ImageAddr> {
-    auto next =
-        std::upper_bound(begin, end, offset, [](FileOffset o, const Segment& s) { return o < s.offset; });
-    if (next == begin) return std::nullopt;
-    const Segment& load = *std::prev(next);
-    if (offset - load.offset >= load.file_size) return std::nullopt;
-    return load.address + (offset - load.offset);
+  auto look = [&](auto begin, auto end) {
+    return last_containing(begin, end, offset, &Segment::offset, &Segment::file_size);
   };
-  if (auto executable = look(loads_by_offset_.begin(), middle)) return executable;
-  return look(middle, loads_by_offset_.end());
+  const Segment* load = look(loads_by_offset_.begin(), middle);
+  if (load == nullptr) load = look(middle, loads_by_offset_.end());
+  if (load == nullptr) return std::nullopt;
+  return load->address + (offset - load->offset);
 }
 
 Bytes ElfFile::bytes_from(ImageAddr address) const {

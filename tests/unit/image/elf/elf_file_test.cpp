@@ -140,6 +140,25 @@ TEST(ElfFile, AddressesConvertBySegmentsOnly) {
   EXPECT_EQ(file->problems(), std::vector<std::string>{"segment 3 wraps around the address space"});
 }
 
+TEST(ElfFile, ASegmentInsideAnotherDoesNotHideIt) {
+  std::string image = with_segments({{.p_type = PT_LOAD,
+                                      .p_flags = PF_R,
+                                      .p_offset = 0,
+                                      .p_vaddr = 0x1000,
+                                      .p_filesz = 0x800,
+                                      .p_memsz = 0x800},
+                                     {.p_type = PT_LOAD,
+                                      .p_flags = PF_R,
+                                      .p_offset = 0x100,
+                                      .p_vaddr = 0x1100,
+                                      .p_filesz = 0x10,
+                                      .p_memsz = 0x10}},
+                                    0x1000);
+  auto file = ElfFile::from_bytes(as_bytes(image), "x");
+  EXPECT_EQ(file->to_file_offset({0x1700}), FileOffset{0x700});
+  EXPECT_EQ(file->to_image_addr({0x700}), ImageAddr{0x1700});
+}
+
 TEST(ElfFile, ReadsTheLibraryOfTheMachine) {
   ElfFile file = open_image("/lib/x86_64-linux-gnu/libc.so.6");
   EXPECT_EQ(file.type(), ElfType::SharedLibrary);
