@@ -203,7 +203,7 @@ TEST_F(BuiltProgram, WithoutASyscallInstruction) {
       build("void _start(void) { volatile long n = 0; for (;;) ++n; }", "-nostdlib -static");
   if (program.empty()) GTEST_SKIP() << "no C compiler";
   pid_t pid = start(program);
-  while (read_process(pid)->exe != program) ::usleep(1000);
+  while (read_process(pid)->exe != program || Maps::of(pid)->images().empty()) ::usleep(1000);
   auto maps = Maps::of(pid);
   const Mapping code = maps->images().at(0).mappings.at(0);
   auto text = [&](RemoteMemory& memory) {
