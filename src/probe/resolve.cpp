@@ -31,18 +31,20 @@ class Resolver {
     site.address = address;
     site.offset = *offset;
     site.function_entry = address;
-    if (const FunctionSymbol* function = image_.function_at(address)) {
-      site.function = symbols::display_name(function->name);
-      site.function_entry = function->address;
-    }
+    if (const FunctionSymbol* function = image_.function_at(address)) name(site, *function);
     return site;
   }
 
   Result<Site> entry_site(const FunctionSymbol& function) const {
     TRY(Site site, site_at(function.address));
-    site.function = symbols::display_name(function.name);
-    site.function_entry = function.address;
+    name(site, function);
     return site;
+  }
+
+  void name(Site& site, const FunctionSymbol& function) const {
+    site.signature = symbols::display_name(function.name);
+    site.function = symbols::bare_name(function.name);
+    site.function_entry = function.address;
   }
 
   // Lines `wanted` of the rows: for each function that holds some, its first instruction of that line.
@@ -195,8 +197,7 @@ Result<std::vector<Site>> resolve_in_function(const Resolver& resolver, const Fu
       return fail(fmt::format("+0x{:x} is past the end of {}, which is 0x{:x} bytes long", point.offset,
                               symbols::display_name(function.name), function.size));
     TRY(Site site, resolver.site_at(function.address + point.offset));
-    site.function_entry = function.address;
-    site.function = symbols::display_name(function.name);
+    resolver.name(site, function);
     return std::vector{site};
   }
   TRY(Site site, resolver.entry_site(function));
@@ -226,6 +227,20 @@ Status check_instruction_start(const ImageSymbols& image, ImageAddr address) {
   return fail(Error(fmt::format("{}+0x{:x}: {}", symbols::display_name(function->name),
                                 address - function->address, boundary.text(address.value)))
                   .with_hint("a probe there would crash the program"));
+}
+
+std::vector<image::dwarf::Variable> variables_at(const ImageSymbols& image, const Site& site,
+                                                 bool with_globals) {
+  const auto& info = image.debug_info();
+  std::vector<image::dwarf::Variable> variables = info.variables_at(site.address, with_globals);
+  if (site.address != site.function_entry) return variables;
+  auto function = info.function_at(site.address);
+  if (!function) return variables;
+  std::erase_if(variables, [](const image::dwarf::Variable& variable) {
+    return variable.is_parameter || (!variable.is_global && !variable.location.as_static_address());
+  });
+  variables.insert(variables.begin(), function->parameters.begin(), function->parameters.end());
+  return variables;
 }
 
 Result<std::vector<std::string>> read_source(const std::string& file, const std::string& source_directory) {

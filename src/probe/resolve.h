@@ -16,7 +16,8 @@ namespace uscope::probe {
 struct Site {
   ImageAddr address;
   FileOffset offset;
-  std::string function;      // the name a user reads; empty if no table names it
+  std::string function;      // the name a user reads, without parameters; empty if no table names it
+  std::string signature;     // the same with them: tells overloads apart
   ImageAddr function_entry;  // equals address for a probe on the entry
   bool is_return = false;
   image::dwarf::SourceLine line;  // for a probe on a line
@@ -28,6 +29,12 @@ enum class Ambiguity { Refuse, TakeAll };
 // several functions behind it is refused with its candidates, unless it is a glob.
 Result<std::vector<Site>> resolve_point(const symbols::ImageSymbols& image, const PerfPoint& point,
                                         Ambiguity ambiguity = Ambiguity::Refuse);
+
+// The variables that hold a value at a site. At a function's entry these are its parameters, where the
+// calling convention puts them, and what lives outside the frame: locals have no value yet, whatever slot
+// they will have.
+std::vector<image::dwarf::Variable> variables_at(const symbols::ImageSymbols& image, const Site& site,
+                                                 bool with_globals);
 
 // The source text of a file as the debug info names it, line by line; an Error says where it was looked for.
 Result<std::vector<std::string>> read_source(const std::string& file,

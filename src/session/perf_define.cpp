@@ -5,7 +5,8 @@
 
 #include <set>
 
-#include "image/demangle.h"
+#include "image/abi_go.h"
+#include "image/go/build_info.h"
 #include "probe/fetch.h"
 #include "probe/perf_point.h"
 #include "probe/resolve.h"
@@ -45,12 +46,10 @@ std::string default_group(const std::string& path) {
   return "probe_" + identifier(base.substr(0, base.find_first_of("-._")));
 }
 
-// The function's name without its parameters; Go's (*T) is no parameter list.
-std::string default_event(const PerfPoint& point, const Site& site, bool is_go) {
+std::string default_event(const PerfPoint& point, const Site& site) {
   if (point.is_sdt) return identifier(point.event);
-  std::string base = site.function.empty()
-                         ? fmt::format("abs_{:x}", site.address.value)
-                         : identifier(is_go ? site.function : image::strip_parameters(site.function));
+  std::string base =
+      site.function.empty() ? fmt::format("abs_{:x}", site.address.value) : identifier(site.function);
   if (point.line || !point.pattern.empty()) base += fmt::format("_L{}", point.line.value_or(site.line.line));
   return base.substr(0, longest_event_name - 10);
 }
@@ -69,7 +68,7 @@ class Definer {
     std::string group = point_.group.empty() ? default_group(image_.file.shown) : point_.group;
     for (const Site& site : sites) {
       std::string event =
-          unique(point_.event.empty() || point_.is_sdt ? default_event(point_, site, is_go()) : point_.event);
+          unique(point_.event.empty() || point_.is_sdt ? default_event(point_, site) : point_.event);
       if (point_.is_return) {
         TRY_STATUS(define_return(site, group, event + (point_.event.empty() ? "__return" : "")));
         continue;
@@ -130,18 +129,6 @@ class Definer {
     return text;
   }
 
-  std::vector<Variable> variables(const Site& site) const {
-    const auto& info = image_.symbols.debug_info();
-    std::vector<Variable> all = info.variables_at(site.address, true);
-    if (site.address == site.function_entry) {
-      if (auto function = info.function_at(site.address)) {
-        std::erase_if(all, [](const Variable& variable) { return variable.is_parameter; });
-        all.insert(all.begin(), function->parameters.begin(), function->parameters.end());
-      }
-    }
-    return all;
-  }
-
   Result<probe::FetchResult> fetch(const Site& site, const PerfArgument& argument) {
     TRY(probe::VariablePath path, probe::parse_variable_path(argument.expression));
     if (image_.symbols.debug_info().is_empty())
@@ -149,7 +136,7 @@ class Definer {
           Error("`" + path.variable + "` is not known: " + image_.symbols.debug_info().why_empty())
               .with_hint("compile with -g, install the debug package, or name registers (%di) yourself"));
     std::string names;
-    for (const Variable& variable : variables(site)) {
+    for (const Variable& variable : probe::variables_at(image_.symbols, site, true)) {
       if (variable.name == path.variable)
         return fetch_variable(fetch_site(site), variable, path, argument_name(argument, path), argument.type);
       if (!variable.is_global && variable.location.is_available())
@@ -174,7 +161,7 @@ class Definer {
   // Those that the kernel cannot fetch are left out with a word; perf would refuse them all.
   std::string all_variables(const Site& site, bool parameters_only) {
     std::string text;
-    for (const Variable& variable : variables(site)) {
+    for (const Variable& variable : probe::variables_at(image_.symbols, site, true)) {
       if (variable.is_global || variable.is_result || (parameters_only && !variable.is_parameter)) continue;
       if (!variable.location.is_available()) continue;
       PerfArgument argument{"", variable.name, ""};
@@ -190,7 +177,7 @@ class Definer {
 
   Status define_return(const Site& site, const std::string& group, const std::string& event) {
     if (is_go() && !request_.force) return define_exits(site, group, event);
-    line('r', group, event, site.offset, return_arguments(site, "$retval"));
+    line('r', group, event, site.offset, return_arguments(site));
     if (image_.symbols.language() == image::Language::Cpp)
       note("the kernel catches returns by changing the return address: a C++ exception that passes through " +
            site.function + " would terminate the program");
@@ -207,7 +194,12 @@ class Definer {
     for (const x86::Exit& exit : flow.exits()) {
       if (exit.kind != x86::ExitKind::ret) continue;
       auto offset = image_.symbols.file_offset(ImageAddr{exit.address});
-      if (offset) line('p', group, event, *offset, return_arguments(site, "%ax"));
+      if (!offset) continue;
+      Site at = site;
+      at.address = ImageAddr{exit.address};
+      at.offset = *offset;
+      TRY(std::string arguments, go_results(at, site));
+      line('p', group, event, *offset, arguments);
     }
     note(
         "a return probe of the kernel kills Go programs (unexpected return pc): these probes sit on the "
@@ -216,7 +208,48 @@ class Definer {
     return {};
   }
 
-  std::string return_arguments(const Site& site, const std::string& place) {
+  // Go's results at a RET, where its calling convention puts them: $retval is all of them, as ret or ret0,
+  // ret1, …
+  Result<std::string> go_results(const Site& exit, const Site& entry) {
+    auto function = image_.symbols.debug_info().function_at(entry.address);
+    std::vector<image::TypeId> parameters, results;
+    std::vector<std::string> names;
+    if (function) {
+      for (const Variable& variable : function->parameters) {
+        (variable.is_result ? results : parameters).push_back(variable.type);
+        if (variable.is_result) names.push_back(variable.name);
+      }
+    }
+    auto build = image::read_go_build_info(image_.symbols.elf());
+    bool in_registers = !build || build->minor_version() == 0 || build->minor_version() >= 17;
+    auto call = image::go_call(parameters, results, in_registers, image_.types());
+    std::string text;
+    for (const PerfArgument& argument : point_.arguments) {
+      if (argument.expression != "$retval") {
+        if (!argument.is_raw())
+          return fail("`" + argument.expression +
+                      "` is a variable of the entry; on return only $retval is certain");
+        text += raw(argument);
+        continue;
+      }
+      if (!function || !call || results.empty())
+        return fail("the results of " + entry.function + " are not known: " +
+                    (results.empty() && function ? "it has none" : image_.symbols.debug_info().why_empty()));
+      for (size_t i = 0; i < results.size(); ++i) {
+        Variable result;
+        result.name = results.size() == 1 ? "ret" : "ret" + std::to_string(i);
+        if (!names[i].starts_with('~')) result.name = identifier(names[i]);
+        result.type = results[i];
+        result.location = call->results[i].location;
+        TRY(auto fetched,
+            fetch_variable(fetch_site(exit), result, {result.name, {}, 0}, result.name, argument.type));
+        text += fetched_text(fetched);
+      }
+    }
+    return text;
+  }
+
+  std::string return_arguments(const Site& site) {
     std::string text;
     auto function = image_.symbols.debug_info().function_at(site.address);
     for (const PerfArgument& argument : point_.arguments) {
@@ -237,7 +270,7 @@ class Definer {
           note("the return value of " + site.function +
                " is not a plain number: what is shown is the register ax");
       }
-      text += " " + (argument.name.empty() ? std::string("ret") : argument.name) + "=" + place +
+      text += " " + (argument.name.empty() ? std::string("ret") : argument.name) + "=$retval" +
               (type.empty() ? "" : ":" + type);
     }
     return text;

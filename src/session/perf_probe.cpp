@@ -41,9 +41,9 @@ bool filter_matches(std::string_view filter, const std::vector<std::string>& spe
   });
 }
 
-std::string site_label(const Site& site) {
-  return fmt::format("{}+{}", site.function.empty() ? "0x0" : site.function,
-                     site.address - site.function_entry);
+std::string site_label(const Site& site, bool with_parameters) {
+  const std::string& name = with_parameters ? site.signature : site.function;
+  return fmt::format("{}+{}", name.empty() ? "0x0" : name, site.address - site.function_entry);
 }
 
 // [8-11,20-59]: the parts of the function, from its entry, where the variable has a place.
@@ -118,7 +118,7 @@ Result<PerfProbeAnswer> lines_of_function(const PerfProbeRequest& request, const
                                           const FunctionSymbol& symbol, const probe::LineSpan& span) {
   const auto& info = image.symbols.debug_info();
   auto function = info.function_at(symbol.address);
-  std::string name = symbols::display_name(symbol.name);
+  std::string name = symbols::bare_name(symbol.name);
   if (!function || function->declared.line == 0)
     return fail(
         Error("nothing is known of the lines of " + name + (info.is_empty() ? ": " + info.why_empty() : ""))
@@ -214,20 +214,12 @@ Result<PerfProbeAnswer> probe_variables(const PerfProbeRequest& request, const s
                     .with_hint("compile with -g, or install the debug package"));
   PerfProbeAnswer answer;
   for (const Site& site : sites) {
-    std::string title = sites.size() > 1 && site.address == site.function_entry ? site.function : text;
-    answer.text += "Available variables at " + title + "\n\t@<" + site_label(site) + ">\n";
+    std::string title = sites.size() > 1 && site.address == site.function_entry ? site.signature : text;
+    answer.text += "Available variables at " + title + "\n\t@<" + site_label(site, sites.size() > 1) + ">\n";
     const FunctionSymbol* symbol = image.symbols.function_at(site.address);
     std::vector<std::string> lines;
-    std::vector<Variable> variables = info.variables_at(site.address, request.externs);
-    if (site.address == site.function_entry) {
-      // At the entry the parameters are where the calling convention puts them, whatever the frame will look
-      // like.
-      if (auto function = info.function_at(site.address)) {
-        std::erase_if(variables, [](const Variable& variable) { return variable.is_parameter; });
-        for (const Variable& parameter : function->parameters)
-          if (!parameter.is_result) variables.push_back(parameter);
-      }
-    }
+    std::vector<Variable> variables = probe::variables_at(image.symbols, site, request.externs);
+    std::erase_if(variables, [](const Variable& variable) { return variable.is_result; });
     for (const Variable& variable : variables) {
       if (!variable.location.is_available() && !request.range) continue;
       std::string line =

@@ -35,6 +35,11 @@ std::string display_name(std::string_view name) {
   return demangled ? *demangled : std::string(name);
 }
 
+std::string bare_name(std::string_view name) {
+  auto demangled = image::demangle_without_parameters(name);
+  return demangled ? *demangled : std::string(name);
+}
+
 Lookup find_functions(const ImageSymbols& image, std::string_view pattern, Spelling spelling) {
   Lookup lookup;
   // A version may be asked for: memcpy@GLIBC_2.14, memcpy@@GLIBC_2.14.

@@ -34,5 +34,7 @@ std::string explain_ambiguous(const ImageSymbols& image, std::string_view patter
 
 // The name a user reads: demangled where it is mangled, else as it is.
 std::string display_name(std::string_view name);
+// The same without a parameter list; Go's (*T) stays.
+std::string bare_name(std::string_view name);
 
 }  // namespace uscope::symbols
