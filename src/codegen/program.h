@@ -1,0 +1,53 @@
+// A compiled script: maps and eBPF code, the same for both engines. Plain data, made by codegen, run by an
+// engine. Nothing here touches the kernel: map references are indexes until an engine has made the maps.
+#pragma once
+
+#include <linux/bpf.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace uscope::codegen {
+
+enum class MapKind { Hash, LruHash, PerCpuHash, PerCpuLruHash, Array, PerCpuArray, RingBuffer };
+
+struct MapSpec {
+  std::string name;  // as the script calls it, without @; the engine shortens it to what the kernel takes
+  MapKind kind = MapKind::Hash;
+  uint32_t key_size = 0;
+  uint32_t value_size = 0;
+  uint32_t max_entries = 0;  // RingBuffer: bytes, a power of two and whole pages
+};
+
+// The 16-byte load at `instruction` (BPF_LD | BPF_IMM | BPF_DW) stands for a map.
+struct MapReference {
+  uint32_t instruction = 0;
+  uint32_t map = 0;
+  bool is_value =
+      false;  // the address of an Array map's value, plus `value_offset`, rather than the map itself
+  uint32_t value_offset = 0;
+};
+
+// What kind of event runs a piece of code: decides its context and which helpers it may call.
+enum class CodeKind {
+  UserProbe,   // context: pt_regs at the probed instruction
+  PerfEvent,   // profile, software events: context bpf_perf_event_data
+  Tracepoint,  // context: the tracepoint's record
+  RunOnce,     // BEGIN, END, self:signal: run by the engine itself, no context
+  Timer,       // interval: run by the engine on its clock
+};
+
+struct Code {
+  std::string name;
+  CodeKind kind = CodeKind::UserProbe;
+  std::vector<bpf_insn> instructions;
+  std::vector<MapReference> maps;
+};
+
+struct Program {
+  std::vector<MapSpec> maps;
+  std::vector<Code> codes;
+};
+
+}  // namespace uscope::codegen

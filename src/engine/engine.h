@@ -1,0 +1,92 @@
+// What an engine does for a session: take a compiled program, attach its code to sites, hand over what the
+// code reports, and leave no trace. One interface, two engines (kernel/ and inproc/), which never include
+// each other. An Engine is used from one thread. Its destructor detaches everything, whatever happened
+// before.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "base/bytes.h"
+#include "base/result.h"
+#include "codegen/program.h"
+
+namespace uscope::engine {
+
+// One instruction in a file.
+struct Site {
+  FileOffset offset;
+  uint64_t cookie = 0;                  // what the code learns of the site (bpf_get_attach_cookie)
+  std::optional<FileOffset> semaphore;  // USDT: counted up while attached
+};
+
+struct Attachment {
+  uint32_t code = 0;  // index into Program::codes
+
+  enum class Kind { UserProbe, UserReturn, Interval, Profile, Software, Tracepoint };
+  Kind kind = Kind::UserProbe;
+  // UserProbe, UserReturn (the kernel's return trick; exits are UserProbes):
+  std::string file;  // as opened by uscope
+  std::vector<Site> sites;
+  std::optional<pid_t> pid;  // nothing: every process that maps the file, present and future
+  // Interval, Profile: nanoseconds. Software: one event in `period`.
+  uint64_t period = 0;
+  uint64_t software_event = 0;  // PERF_COUNT_SW_*
+  std::string tracepoint;       // category/name
+};
+
+struct AttachFailure {
+  size_t attachment = 0;
+  size_t site = 0;
+  Error error;
+};
+
+struct AttachReport {
+  size_t attached_sites = 0;
+  std::vector<AttachFailure> failures;
+};
+
+// What became of a value read from a map: one copy for each CPU (or thread), or one.
+struct MapEntry {
+  std::vector<uint8_t> key;
+  std::vector<std::vector<uint8_t>> values;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Makes the maps and loads the code. The Error of a refused program carries the verifier's last words.
+  virtual Status load(const codegen::Program& program) = 0;
+  // All sites of an attachment in as few steps as the engine can. Sites that fail are reported, the rest
+  // attach.
+  virtual Result<AttachReport> attach(const std::vector<Attachment>& attachments) = 0;
+  // Runs a RunOnce or Timer code now, on this thread.
+  virtual Status run(uint32_t code) = 0;
+
+  // Hands over the records that have come, in order, waiting at most `timeout` for the first. Returns how
+  // many.
+  virtual Result<size_t> poll(std::chrono::milliseconds timeout,
+                              const std::function<void(Bytes)>& on_record) = 0;
+  // Records that found no room, since the start.
+  virtual uint64_t lost() = 0;
+
+  virtual Status for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) = 0;
+  virtual Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) = 0;
+  // The same value on every CPU.
+  virtual Status set_entry(uint32_t map, Bytes key, Bytes value) = 0;
+  virtual Status remove_entry(uint32_t map, Bytes key) = 0;
+  virtual Status clear(uint32_t map) = 0;
+
+  // Takes every probe out; records that came until then can still be polled. Idempotent.
+  virtual void detach() = 0;
+};
+
+}  // namespace uscope::engine
