@@ -74,7 +74,7 @@ class Bench:
         self.root, self.runs, self.tables = Path(root), runs, []
         self.build = self.root / "build" / "bench"
         self.build.mkdir(parents=True, exist_ok=True)
-        self.uscope = str(self.root / "build" / "uscope")
+        self.uscope = os.environ.get("USCOPE_BINARY", str(self.root / "build" / "uscope"))
         self.sid = self.root / "build" / "peers" / "sid"
         self.has_sid = os.geteuid() == 0 and (self.sid / ".complete").exists()
         if self.has_sid:
