@@ -10,8 +10,11 @@
 #include <string_view>
 
 #include "cli/doctor.h"
+#include "cli/libs.h"
 #include "cli/list.h"
+#include "cli/offsets.h"
 #include "cli/probe.h"
+#include "cli/types.h"
 #include "version.h"
 
 namespace uscope::cli {
@@ -30,6 +33,9 @@ struct Command {
 constexpr auto commands = std::to_array<Command>({
     {"probe", "probe -x FILE -F|-V|-L|-D …", "functions, variables, lines, definitions, as perf probe has them",
      probe_command},
+    {"types", "types FILE|PID [NAME|GLOB]", "types, and how they lie in memory", types_command},
+    {"libs", "libs FILE|PID", "what a program is made of, and its libraries", libs_command},
+    {"offsets", "offsets FILE | PID IMAGE [GLOB]", "where functions lie in their file", offsets_command},
     {"doctor", "doctor [PID]", "what works here, and what to run for the rest", doctor_command},
 });
 

@@ -1,7 +1,8 @@
 #include "symbols/type_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cctype>
 #include <unordered_map>
 #include <utility>
 
@@ -43,6 +44,17 @@ bool is_alias(Kind kind) {
 
 bool is_vtable_pointer(const Member& member) {
   return member.is_artificial && (member.name.starts_with("_vptr") || member.name.starts_with("__vfptr"));
+}
+
+// A niche's values are far beyond what anyone reads in decimal.
+std::string number_text(uint64_t value) {
+  return value >> 32 ? fmt::format("{:#x}", value) : fmt::format("{}", value);
+}
+
+// rustc calls them __0, __1.
+bool is_tuple_field(const Member& member) {
+  return member.name.size() > 2 && member.name.starts_with("__") && member.name[2] >= '0' &&
+         member.name[2] <= '9';
 }
 
 // Sizes that need a walk over nested types, each type once.
@@ -205,10 +217,7 @@ void Layouter::describe_member(const Member& member, Scope scope, Item& item) {
   }
   if (member.bit_size) item.kind = Item::Kind::Bitfield;
   std::string name = member.name;
-  if (scope.language == Language::Rust && name.starts_with("__") && name.size() > 2 &&
-      std::isdigit(name[2])) {
-    name = name.substr(2);  // rustc's name for a tuple's field
-  }
+  if (scope.language == Language::Rust && is_tuple_field(member)) name = name.substr(2);
   if (member.is_embedded) {
     item.text = item.type;
     item.note = "embedded";
@@ -290,9 +299,9 @@ void Layouter::variant_items(const image::VariantPart& part, Scope scope, std::v
     Item item{.kind = Item::Kind::Variant, .name = variant.name, .text = variant.name};
     std::string values;
     for (uint64_t value : variant.discriminants)
-      values += (values.empty() ? "= " : " | ") + std::to_string(value);
+      values += (values.empty() ? "= " : " | ") + number_text(value);
     for (auto [low, high] : variant.ranges) {
-      values += (values.empty() ? "= " : " | ") + std::to_string(low) + "..=" + std::to_string(high);
+      values += (values.empty() ? "= " : " | ") + number_text(low) + "..=" + number_text(high);
     }
     item.note = !values.empty() ? values : part.discriminant ? "= any other value" : "";
     const Type& body = resolve_(measures_.unalias(variant.type));
@@ -306,6 +315,10 @@ void Layouter::variant_items(const image::VariantPart& part, Scope scope, std::v
       }
     }
     item.is_expanded = !item.items.empty();
+    item.is_tuple = std::ranges::all_of(body.members, is_tuple_field);
+    if (item.is_tuple) {
+      for (Item& field : item.items) field.text = field.type;
+    }
     out.push_back(std::move(item));
   }
 }
@@ -395,7 +408,11 @@ TypeLayout Layouter::layout(TypeId id) {
   out.decl_file = named.decl_file;
   out.decl_line = named.decl_line;
   out.size = measures_.size(id);
-  if (is_alias(named.kind)) out.alias_of = type_text(named.target);
+  // Go, and std::string, have aliases that are called as what they stand for.
+  if (is_alias(named.kind) && type_text(named.target) != type_text(id)) {
+    out.alias_of = type_text(named.target);
+    out.alias_declaration = spell_declaration(named.target, out.name, resolve_);
+  }
   const TypeId inner = measures_.unalias(id);
   const Type& type = resolve_(inner);
   out.keyword = keyword_of(type);

@@ -41,15 +41,17 @@ struct LayoutItem {
   uint64_t bit_size = 0;
   std::optional<int64_t> value;  // Enumerator
   std::string note;              // `embedded`; a variant's discriminant values: `= 1`
+  bool is_tuple = false;         // Variant: its fields have no names
   bool is_expanded = false;      // items holds the members of its type, even if there are none
   std::vector<LayoutItem> items;
 };
 
 struct TypeLayout {
-  std::string name;      // full, shortened as spell_type does
-  std::string keyword;   // struct, class, union, enum, enum class; empty when neither
-  std::string alias_of;  // a typedef: what it stands for
-  std::string bases;     // `Base, virtual Other`
+  std::string name;               // full, shortened as spell_type does
+  std::string keyword;            // struct, class, union, enum, enum class; empty when neither
+  std::string alias_of;           // a typedef: what it stands for
+  std::string alias_declaration;  // the same as C declares it: `struct node *list`
+  std::string bases;              // `Base, virtual Other`
   image::Language language = image::Language::Unknown;
   uint64_t size = 0;
   uint64_t alignment = 0;  // 0: unknown

@@ -108,7 +108,7 @@ class Printer {
     if (is_rust()) return fmt::format("type {} = {};", layout_.name, layout_.alias_of);
     if (layout_.language == Language::Cpp)
       return fmt::format("using {} = {};", layout_.name, layout_.alias_of);
-    return fmt::format("typedef {} {};", layout_.alias_of, layout_.name);
+    return fmt::format("typedef {};", layout_.alias_declaration);
   }
 
   void close() {
@@ -170,10 +170,12 @@ class Printer {
   void print_expanded(const LayoutItem& item, int level) {
     const bool is_base = item.kind == Kind::Base;
     const std::string note = item.note.empty() ? "" : "  // " + item.note;
-    line(&item, level, (is_base ? "// base " : "") + item.text + " {" + note);
+    line(&item, level, (is_base ? "// base " : "") + item.text + (item.is_tuple ? "(" : " {") + note);
     for (const auto& inner : item.items) print_item(inner, level + 1);
     line(nullptr, level,
-         is_base ? "// }" : "}" + item.text_after + (item.kind == Kind::Variant ? "," : terminator()));
+         is_base ? "// }"
+                 : (item.is_tuple ? ")" : "}") + item.text_after +
+                       (item.kind == Kind::Variant ? "," : terminator()));
   }
 
   void print_enumerator(const LayoutItem& item, int level) {

@@ -130,10 +130,24 @@ class Speller {
                                                  : nullptr;
     if (tag && full_name(type).empty()) return std::string(tag) + " {...}";
     if (type.kind == Kind::Void) return "void";
+    if (type.kind == Kind::Integer) return base_name(full_name(type));
     if (type.language == Language::Cpp) return short_cpp_name(full_name(type));
     if (tag && type.language == Language::C) return std::string(tag) + " " + type.name;
     if (!full_name(type).empty()) return full_name(type);
     return type.target ? spell(type.target, "", depth + 1) : "<unnamed type>";
+  }
+
+  // GCC writes `long unsigned int` where people write `unsigned long`; perf shows what GCC writes.
+  std::string base_name(const std::string& name) const {
+    constexpr std::pair<std::string_view, std::string_view> usual[] = {
+        {"long unsigned int", "unsigned long"},           {"long int", "long"},
+        {"short unsigned int", "unsigned short"},         {"short int", "short"},
+        {"long long unsigned int", "unsigned long long"}, {"long long int", "long long"},
+    };
+    for (auto [gcc, people] : usual) {
+      if (!tight_ && name == gcc) return std::string(people);
+    }
+    return name;
   }
 
   static void add_qualifier(std::string& qualifiers, Kind kind) {

@@ -98,6 +98,8 @@ TEST_F(CLayout, TypedefsSayWhatTheyStandFor) {
             "typedef struct {  // size 4, align 4\n"
             "  /* 0 | 4 */  int fd;\n"
             "} socket_t;\n");
+  EXPECT_EQ(printed(t, t.add({.kind = Kind::Typedef, .name = "list", .target = t.pointer(conn)})),
+            "typedef struct conn *list;  // size 8, align 8\n");
   EXPECT_EQ(printed(t, t.add({.kind = Kind::Typedef, .name = "fd_t", .target = integer})),
             "typedef int fd_t;  // size 4, align 4\n");
 }
@@ -236,9 +238,9 @@ TEST(RustLayout, EnumsWithDiscriminantsAndNiches) {
   EXPECT_EQ(printed(t, shape),
             "enum app::Shape {  // size 16, align 8\n"
             "  /* 0 | 4 */  // discriminant: u32\n"
-            "               Circle {  // = 0\n"
-            "  /* 8 | 8 */    0: f64,\n"
-            "               },\n"
+            "               Circle(  // = 0\n"
+            "  /* 8 | 8 */    f64,\n"
+            "               ),\n"
             "               Rect {  // = any other value\n"
             "  /* 4 | 4 */    w: u32,\n"
             "  /* 8 | 4 */    h: u32,\n"

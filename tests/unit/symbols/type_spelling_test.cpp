@@ -65,6 +65,13 @@ TEST_F(CTypes, PerfAndBpftraceStyles) {
   EXPECT_EQ(spell_declaration(integer, "n", t.resolver(), TypeStyle::Bpftrace), "int n");
 }
 
+TEST_F(CTypes, IntegersAsPeopleWriteThem) {
+  EXPECT_EQ(source(t.base("long unsigned int", 8)), "unsigned long");
+  EXPECT_EQ(source(t.pointer(t.base("short int", 2))), "short *");
+  EXPECT_EQ(perf(t.base("long unsigned int", 8)), "long unsigned int");
+  EXPECT_EQ(source(t.base("__int128 unsigned", 16)), "__int128 unsigned");
+}
+
 TEST_F(CTypes, AnonymousTypes) {
   EXPECT_EQ(source(t.add({.kind = Kind::Struct})), "struct {...}");
   EXPECT_EQ(source(t.pointer(t.add({.kind = Kind::Union}))), "union {...} *");
