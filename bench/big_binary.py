@@ -1,6 +1,7 @@
 """Makes a program with more than 100 MB of .debug_info, in about a minute: a few template-heavy units are compiled once,
 and their object files are copied many times with another name in place of unit0000 (of the same length, so that the
 files stay valid): what links is a program of many units, each with types and functions of its own."""
+import hashlib
 import re
 import shutil
 import subprocess
@@ -19,8 +20,9 @@ def make(root, build):
     """-> (path, bytes of .debug_info). Made once, and again when the sources change."""
     sources = sorted((root / "bench" / "big_unit").glob("*.cpp"))
     binary = build / "big"
-    newest = max(p.stat().st_mtime for p in [*sources, Path(__file__)])
-    if binary.exists() and binary.stat().st_mtime > newest:
+    key = hashlib.sha256(b"".join(p.read_bytes() for p in [*sources, Path(__file__)])).hexdigest()
+    made_from = build / "big.key"
+    if binary.exists() and made_from.exists() and made_from.read_text() == key:
         return binary, debug_info_size(binary)
     print("making a program with 100 MB of debug info (once)", flush=True)
     work = build / "big-objects"
@@ -46,5 +48,6 @@ def make(root, build):
                     + "  return sum == 1;\n}\n")
     subprocess.run(["g++", "-O0", "-o", build / "big.new", main, *objects], check=True)
     (build / "big.new").rename(binary)
+    made_from.write_text(key)
     shutil.rmtree(work)
     return binary, debug_info_size(binary)

@@ -15,6 +15,7 @@ class Row:
     tool: str
     command: str
     seconds: list
+    cpu: float = 0.0  # user and system seconds of one run: what a busy machine does not change much
     peak_kb: int = 0
     note: str = ""
 
@@ -54,10 +55,10 @@ class Table:
 
     def lines(self):
         base = self.rows[0].median
-        cells = [["tool", "min", "median", "runs", "peak memory", "ratio", "note"]]
+        cells = [["tool", "min", "median", "runs", "cpu", "peak memory", "ratio", "note"]]
         for row in self.rows:
             peak = f"{row.peak_kb / 1024:.0f} MB" if row.peak_kb else ""
-            cells.append([row.tool, duration(row.best), duration(row.median), str(len(row.seconds)), peak,
+            cells.append([row.tool, duration(row.best), duration(row.median), str(len(row.seconds)), duration(row.cpu), peak,
                           f"{row.median / base:.1f}x", row.note])
         widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
         return cells, widths
@@ -119,7 +120,7 @@ class Bench:
         cores = os.sched_getaffinity(0)
         if pin:
             os.sched_setaffinity(0, {max(cores)})
-        seconds = []
+        seconds, before = [], os.times()
         try:
             for _ in range(runs or self.runs):
                 begin = time.perf_counter()
@@ -127,7 +128,9 @@ class Bench:
                 seconds.append(time.perf_counter() - begin)
         finally:
             os.sched_setaffinity(0, cores)
-        return Row(tool, " ".join(command), seconds, self.peak_memory(command), note)
+        after = os.times()
+        cpu = after.children_user - before.children_user + after.children_system - before.children_system
+        return Row(tool, " ".join(command), seconds, cpu / len(seconds), self.peak_memory(command), note)
 
     def peak_memory(self, command):
         if not shutil.which("time", path="/usr/bin"):
