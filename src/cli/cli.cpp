@@ -31,8 +31,8 @@ struct Command {
 
 // The commands, in the order that help shows them. One file each.
 constexpr auto commands = std::to_array<Command>({
-    {"probe", "probe -x FILE -F|-V|-L|-D …", "functions, variables, lines, definitions, as perf probe has them",
-     probe_command},
+    {"probe", "probe -x FILE -F|-V|-L|-D …",
+     "functions, variables, lines, definitions, as perf probe has them", probe_command},
     {"types", "types FILE|PID [NAME|GLOB]", "types, and how they lie in memory", types_command},
     {"libs", "libs FILE|PID", "what a program is made of, and its libraries", libs_command},
     {"offsets", "offsets FILE | PID IMAGE [GLOB]", "where functions lie in their file", offsets_command},

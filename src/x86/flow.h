@@ -26,9 +26,10 @@ struct CodeRange {
 };
 
 struct FunctionCode {
-  // The first part begins with the entry; others are `.cold` pieces and the like. A piece that is not told of counts as
-  // another function: jumping to it is a tail jump, and where it jumps back to is not seen. Whoever patches must
-  // therefore name such places in code_pointers (the exits' targets of all functions show them) or supply the piece.
+  // The first part begins with the entry; others are `.cold` pieces and the like. A piece that is not told of
+  // counts as another function: jumping to it is a tail jump, and where it jumps back to is not seen. Whoever
+  // patches must therefore name such places in code_pointers (the exits' targets of all functions show them)
+  // or supply the piece.
   std::vector<CodeRange> parts;
   // Where execution comes back to by other means than a jump: where exceptions land (.gcc_except_table), and
   // where a Go function goes on after a recovered panic (deferreturn in its pclntab entry).
