@@ -112,10 +112,13 @@ Result<std::vector<LibraryFacts>> mapped_libraries(pid_t pid) {
   TRY(const process::ProcessInfo info, process::read_process(pid));
   TRY(const process::Maps maps, process::Maps::of(pid));
   std::vector<Object> objects;
-  for (const MappedImage& mapped : maps.files()) {
-    // A file may be mapped again elsewhere as data; once is enough.
-    const auto same = [&](const Object& o) { return o.facts.path == mapped.path && !o.facts.is_replaced; };
-    if (!mapped.has_code && std::ranges::any_of(objects, same)) continue;
+  const std::vector<MappedImage> files = maps.files();
+  for (const MappedImage& mapped : files) {
+    // .NET maps an assembly twice, as data and as code; where the code is counts.
+    const auto is_file = [&](const MappedImage& other) {
+      return other.path == mapped.path && other.has_code;
+    };
+    if (!mapped.has_code && std::ranges::any_of(files, is_file)) continue;
     auto object = read_object(pid, mapped);
     if (!object) continue;
     object->is_program = info.exe && mapped.path == *info.exe;

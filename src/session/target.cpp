@@ -1,5 +1,7 @@
 #include "session/target.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "probe/image_files.h"
@@ -7,6 +9,13 @@
 
 namespace uscope::session {
 namespace {
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  struct stat first {
+  }, second{};
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
 
 // Files of another root name themselves: /proc/123/root/usr/bin/x, /proc/123/exe.
 std::string root_of(const std::string& path) {
@@ -31,9 +40,11 @@ Result<Target> find_target(std::string_view argument) {
     TRY(const process::ProcessInfo info, process::read_pid_argument(argument));
     target.pid = info.pid;
     const std::string proc = "/proc/" + std::to_string(info.pid);
+    target.root = is_same_file(proc + "/root/", "/") ? "" : proc + "/root";
     target.path = proc + "/exe";
     target.shown = info.exe.value_or(target.path);
-    target.root = proc + "/root";
+    // By its own name where that still leads to it: debug files are looked for beside it.
+    if (info.exe && is_same_file(target.root + *info.exe, target.path)) target.path = target.root + *info.exe;
     return target;
   }
   TRY(const auto files, probe::find_image_files(std::string(argument), std::nullopt));
