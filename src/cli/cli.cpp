@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <span>
@@ -54,6 +55,11 @@ bool is_list(Arguments args) {
   return false;
 }
 
+// Columns on a terminal: UTF-8's continuation bytes take none.
+size_t width(std::string_view text) {
+  return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
 std::string help_text() {
   std::string text =
       "uscope shows what a running program is doing, function by function.\n"
@@ -61,7 +67,7 @@ std::string help_text() {
       "usage: uscope -l[v] 'uprobe:FILE:GLOB' [-p PID]   list what can be probed\n";
   for (const Command& command : commands) {
     std::string line = "       uscope " + std::string(command.usage);
-    if (line.size() < 49) line.resize(49, ' ');
+    line.resize(line.size() + (width(line) < 47 ? 47 - width(line) : 0), ' ');
     text += line + "   " + std::string(command.summary) + "\n";
   }
   text +=

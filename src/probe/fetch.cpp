@@ -182,9 +182,7 @@ class Emitter {
 
   static Error unavailable(const Cursor& cursor, const Operand& operand) {
     return Error("`" + cursor.path + "` " + operand.reason)
-        .with_hint(operand.reason.find("vector register") != std::string::npos
-                       ? "uscope's in-process engine (uscope -e … -p PID) can"
-                       : "try another line of the function (-V shows what is where)");
+        .with_hint("-V shows what has a place where, and -V FUNC:LINE on another line");
   }
 
   Result<FetchResult> plain(const Cursor& cursor, uint64_t size, const std::string& name,
@@ -255,7 +253,7 @@ class Emitter {
     result.notes.push_back(
         language +
         " strings have no end mark, and the kernel reads on to the next NUL byte: only the first " + name +
-        "_len bytes of " + name + " are the value; uscope -e shows it exactly");
+        "_len bytes of " + name + " are the value");
     return result;
   }
 

@@ -17,6 +17,12 @@ std::optional<x86::FunctionCode> function_code(const ImageSymbols& image, const 
   code.read_image = [&image](uint64_t address, uint64_t size) {
     return image.code_at(ImageAddr{address}, size).value_or(Bytes());
   };
+  if (const image::Pclntab* go = image.pclntab()) {
+    // No instruction jumps there: the runtime does.
+    const image::GoFunction* known = go->function_at(function.address);
+    if (known != nullptr && known->deferreturn != 0)
+      code.landing_pads.push_back(known->entry.value + known->deferreturn);
+  }
   return code;
 }
 

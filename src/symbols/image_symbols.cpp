@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <unordered_map>
 
 #include "base/mapped_file.h"
 #include "image/elf/symbols.h"
@@ -128,13 +129,18 @@ void ImageSymbols::Impl::load_go_tables() {
 // Go's own table is the truth about Go's functions: the symbol table also has markers and, in stripped files,
 // nothing. What the symbol table names outside of them is C code linked in by cgo.
 void ImageSymbols::Impl::add_go_functions() {
-  std::erase_if(functions, [this](const FunctionSymbol& symbol) {
+  // Go 1.18 to 1.20 write generic functions as f[...] there; the symbol table has their shapes.
+  std::unordered_map<uint64_t, std::string_view> full_names;
+  std::erase_if(functions, [&](const FunctionSymbol& symbol) {
     bool is_marker = symbol.name == "runtime.text" || symbol.name == "runtime.etext";
+    if (symbol.name.find('[') != std::string_view::npos) full_names[symbol.address.value] = symbol.name;
     return is_marker || pclntab->function_at(symbol.address) != nullptr;
   });
   for (const image::GoFunction& go : pclntab->functions()) {
     FunctionSymbol function;
-    function.name = go.name;
+    auto full = full_names.find(go.entry.value);
+    function.name =
+        full != full_names.end() && go.name.find("[...]") != std::string_view::npos ? full->second : go.name;
     function.address = go.entry;
     function.size = go.size;
     function.source = NameSource::GoPclntab;

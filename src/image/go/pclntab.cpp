@@ -174,6 +174,7 @@ Status Pclntab::read_functions(const ElfFile& file) {
                             .entry = {entry},
                             .size = exact_size(*record, limit),
                             .start_line = uint32_t(std::max(record->start_line, 0)),
+                            .deferreturn = record->deferreturn < limit ? record->deferreturn : 0,
                             .record = record_at});
     }
     entry = next;
@@ -192,7 +193,8 @@ std::optional<Pclntab::Record> Pclntab::read_record(uint64_t offset) const {
   Record record;
   record.entry = header_.is_offset_based() ? reader.u32() : reader.u64();
   record.name = int32_t(reader.u32());
-  reader.skip(8);  // argument size, deferreturn
+  reader.skip(4);  // argument size
+  record.deferreturn = reader.u32();
   record.frame_sizes = reader.u32();
   record.files = reader.u32();
   record.lines = reader.u32();

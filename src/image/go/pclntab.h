@@ -28,7 +28,10 @@ struct GoFunction {
   ImageAddr entry;
   uint64_t size = 0;        // without the padding that follows
   uint32_t start_line = 0;  // of the func keyword; 0: unknown (before Go 1.20)
-  uint64_t record = 0;      // where its record is, as the table counts
+  // Distance from the entry to where the runtime resumes the function after a recovered panic; 0: it has no
+  // defers.
+  uint32_t deferreturn = 0;
+  uint64_t record = 0;  // where its record is, as the table counts
 };
 
 struct GoLine {
