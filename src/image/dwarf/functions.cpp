@@ -3,6 +3,7 @@
 #include <dwarf.h>
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_set>
 
 #include "image/dwarf/entry_places.h"
@@ -67,8 +68,14 @@ Function FunctionReader::read(const Die& die, bool with_parameters) const {
 
 std::vector<Variable> FunctionReader::parameters_at_entry(const Die& die, const Function& function) const {
   EntryPlaces places(store_, types_, frames_, prologue_ends_, die, function);
+  std::unordered_set<std::string_view> results;
   for_each_child(die, [&](const Die& child) {
-    if (child.tag() == DW_TAG_formal_parameter) places.add(child);
+    if (child.tag() != DW_TAG_formal_parameter) return true;
+    // Go before 1.20 lists the results of a function with defer twice. A blank name (_) may well repeat.
+    std::string_view name = child.inherited_string(DW_AT_name);
+    bool is_result = child.flag(DW_AT_variable_parameter);
+    if (is_result && name != "_" && !results.insert(name).second) return true;
+    places.add(child);
     return places.size() < max_parameters;
   });
   return places.finish();
