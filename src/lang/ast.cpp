@@ -56,10 +56,12 @@ ExprNode copy(const If& n) { return If{clone(*n.condition), clone(n.then), clone
 
 StmtNode copy(const ExprStmt& n) { return ExprStmt{clone(*n.expression)}; }
 StmtNode copy(const Discard& n) { return Discard{clone(*n.expression)}; }
-StmtNode copy(const AssignVariable& n) { return AssignVariable{n.name, n.name_span, n.op, clone(*n.value)}; }
+StmtNode copy(const AssignVariable& n) {
+  return AssignVariable{n.name, n.name_span, n.op, clone(*n.value), n.slot};
+}
 StmtNode copy(const AssignMap& n) { return AssignMap{clone(*n.target), n.op, clone(*n.value)}; }
 StmtNode copy(const Declare& n) {
-  return Declare{n.name, n.name_span, clone_optional(n.type), clone_optional(n.value)};
+  return Declare{n.name, n.name_span, clone_optional(n.type), clone_optional(n.value), n.slot};
 }
 StmtNode copy(const While& n) { return While{clone(*n.condition), clone(n.body)}; }
 StmtNode copy(const Unroll& n) { return Unroll{clone(*n.count), clone(n.body)}; }

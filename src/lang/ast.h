@@ -59,7 +59,8 @@ struct Block {
   uint32_t height = 0;  // of the tallest expression inside
 };
 
-// clang-format off: one node a line reads best.
+// one node a line reads best.
+// clang-format off
 // Literals and names.
 struct IntLiteral {
   uint64_t value = 0;
@@ -87,8 +88,9 @@ struct Positional {
 };                          // $1
 struct PositionalCount {};  // $#
 struct Variable {
-  std::string name;
-};  // "$x"
+  std::string name;  // "$x"
+  uint32_t slot = 0;  // index into TypedProbe::variables, from type resolution
+};
 struct MapAccess {
   std::string name;
   ExprPtr key;
@@ -196,12 +198,12 @@ struct Expr {
 // clang-format off
 struct ExprStmt { ExprPtr expression; };
 struct Discard { ExprPtr expression; };  // `_ = e`
-struct AssignVariable { std::string name; Span name_span; std::optional<BinaryOp> op; ExprPtr value; };
+struct AssignVariable { std::string name; Span name_span; std::optional<BinaryOp> op; ExprPtr value; uint32_t slot = 0; };
 struct AssignMap { ExprPtr target; std::optional<BinaryOp> op; ExprPtr value; };  // target: MapAccess
-struct Declare { std::string name; Span name_span; std::optional<TypeSpec> type; ExprPtr value; };
+struct Declare { std::string name; Span name_span; std::optional<TypeSpec> type; ExprPtr value; uint32_t slot = 0; };
 struct While { ExprPtr condition; Block body; };
 struct Unroll { ExprPtr count; Block body; };
-struct For { std::string variable; Span variable_span; ExprPtr map; ExprPtr begin, end; Block body; };  // map, or a range
+struct For { std::string variable; Span variable_span; ExprPtr map; ExprPtr begin, end; Block body; uint32_t slot = 0; };  // map, or a range
 enum class JumpKind : uint8_t { kBreak, kContinue, kReturn };
 struct Jump { JumpKind kind; ExprPtr value; };
 struct Import { std::string path; };

@@ -125,7 +125,10 @@ void Lexer::comment(bool block) {
     position_ = static_cast<uint32_t>(block ? end + 2 : end);
   }
   if (comments_.empty() || comments_.back().span.begin < begin) {
-    comments_.push_back(Comment{span_from(begin), trim(text_.substr(begin, position_ - begin)), block});
+    // One that the script's end cuts off ends where its text does.
+    std::string text = trim(text_.substr(begin, position_ - begin));
+    Span span{begin, begin + static_cast<uint32_t>(text.size()), index_};
+    comments_.push_back(Comment{span, std::move(text), block});
   }
 }
 

@@ -13,7 +13,8 @@
 
 namespace uscope::lang {
 
-// clang-format off: grouped by meaning
+// grouped by meaning
+// clang-format off
 enum class Tok : uint8_t {
   kEnd,
   kError,

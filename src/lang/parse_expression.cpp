@@ -135,7 +135,10 @@ ExprPtr Parser::ternary() {
   return make(begin, std::move(out));
 }
 
-ExprPtr Parser::binary(int lowest) { return binary_rest(unary(), lowest); }
+ExprPtr Parser::binary(int lowest) {
+  uint32_t begin = begin_of_next();
+  return binary_rest(unary(), begin, lowest);
+}
 
 // In `/a / b/ {` the slash before the body ends the predicate.
 bool Parser::at_predicate_end() {
@@ -146,9 +149,8 @@ bool Parser::at_predicate_end() {
   return end;
 }
 
-ExprPtr Parser::binary_rest(ExprPtr left, int lowest) {
+ExprPtr Parser::binary_rest(ExprPtr left, uint32_t begin, int lowest) {
   Nested nested(*this);
-  uint32_t begin = left->span.begin;
   while (!failed_) {
     auto op = binary_op(peek().kind);
     if (!op || precedence(*op) < lowest || at_predicate_end()) break;
@@ -179,16 +181,21 @@ ExprPtr Parser::unary() {
   if (!op) return postfix();
   uint32_t begin = take().span.begin;
   ExprPtr operand = unary();
+  if (*op == UnaryOp::kAddressOf && !can_be_increment_target(*operand)) {
+    fail(operand->span, "address-of operator (&) can only be used on a map or variable");
+  }
   return make(begin, Unary{*op, std::move(operand)});
 }
 
-ExprPtr Parser::postfix() { return postfix_rest(primary()); }
+ExprPtr Parser::postfix() {
+  uint32_t begin = begin_of_next();
+  return postfix_rest(primary(), begin);
+}
 
-ExprPtr Parser::postfix_rest(ExprPtr object) {
-  uint32_t begin = object->span.begin;
+ExprPtr Parser::postfix_rest(ExprPtr object, uint32_t begin) {
   while (!failed_) {
     if (at(Tok::kDot) || at(Tok::kArrow)) {
-      object = member(std::move(object));
+      object = member(std::move(object), begin);
     } else if (at(Tok::kLeftBracket)) {
       take();
       ExprPtr index = expression();
@@ -205,8 +212,7 @@ ExprPtr Parser::postfix_rest(ExprPtr object) {
   return object;
 }
 
-ExprPtr Parser::member(ExprPtr object) {
-  uint32_t begin = object->span.begin;
+ExprPtr Parser::member(ExprPtr object, uint32_t begin) {
   Token op = take();
   lexer_.skip_space();
   char next = lexer_.peek();
@@ -241,7 +247,7 @@ ExprPtr Parser::primary() {
     case Tok::kString:
       return make(begin, StringLiteral{take().text});
     case Tok::kVariable:
-      return make(begin, Variable{take().text});
+      return make(begin, Variable{take().text, 0});
     case Tok::kPositional:
       return make(begin, Positional{take().integer});
     case Tok::kPositionalCount:
@@ -386,7 +392,6 @@ ExprPtr Parser::parenthesized() {
     } else {
       expect(Tok::kRightParen, "')'");
       out = std::move(first);
-      out->span = span_from(begin);
     }
   }
   in_predicate_ = outer;

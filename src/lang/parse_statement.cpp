@@ -93,8 +93,11 @@ void Parser::statement(Block& into) {
       accept(Tok::kSemicolon);
       return;
     }
+    bool jump = at_word("break") || at_word("continue") || at_word("return");
     if (simple_statement(into)) {
       end_statement();
+      // bpftrace counts the `;` in.
+      if (jump) into.statements.back().span.end = last_end_;
       return;
     }
   }
@@ -133,7 +136,7 @@ void Parser::expression_statement(Block& into) {
       into.statements.push_back(Stmt{span_from(begin), ExprStmt{std::move(expr)}});
       return;
     }
-    expr = binary_rest(postfix_rest(std::move(expr)), 1);
+    expr = binary_rest(postfix_rest(std::move(expr), begin), begin, 1);
   } else {
     expr = expression();
   }
@@ -163,7 +166,8 @@ Stmt Parser::assignment(ExprPtr target) {
   ExprPtr value = expression();
   Span span = span_from(begin);
   if (auto* variable = target->as<Variable>()) {
-    return Stmt{span, AssignVariable{variable->name, target->span, compound_op(op.kind), std::move(value)}};
+    return Stmt{span,
+                AssignVariable{variable->name, target->span, compound_op(op.kind), std::move(value), 0}};
   }
   if (target->as<MapAccess>()) {
     return Stmt{span, AssignMap{std::move(target), compound_op(op.kind), std::move(value)}};

@@ -152,45 +152,55 @@ void Parser::preprocessor_line(Program& program) {
   seek(end);
 }
 
+// `__attribute__((...))`, of any content.
+void Parser::skip_attribute() {
+  take();
+  uint32_t parens = 0;
+  do {
+    if (at(Tok::kLeftParen)) ++parens;
+    if (at(Tok::kRightParen) && parens > 0) --parens;
+    if (at(Tok::kEnd)) return fail_here("expected ')'");
+    last_end_ = peek().span.end;
+    seek(last_end_);
+  } while (parens > 0);
+}
+
+// Up to the `;` outside braces, or the closing brace and what attributes follow it.
+void Parser::skip_c_declaration() {
+  uint32_t braces = 0;
+  bool type_definition = at_word("typedef"), closed = false;
+  while (!at(Tok::kEnd)) {
+    if (braces == 0 && at(Tok::kSemicolon)) return;
+    if (braces == 0 && closed) {
+      if (!at_word("__attribute__")) return;
+      skip_attribute();
+      continue;
+    }
+    if (at(Tok::kLeftBrace)) ++braces;
+    if (at(Tok::kRightBrace)) {
+      if (braces == 0) break;
+      closed = --braces == 0 && !type_definition;
+    }
+    last_end_ = peek().span.end;
+    seek(last_end_);
+  }
+  if (!closed) fail_here(braces > 0 ? "expected '}'" : "expected '{'");
+}
+
 void Parser::c_definition(Program& program) {
-  size_t already = program.items.size();
   if (lexer_.peek() == '#') {
     preprocessor_line(program);
   } else {
-    // Up to the `;` outside braces, or the closing brace and what attributes follow it.
     uint32_t begin = begin_of_next();
-    uint32_t braces = 0;
-    bool type_definition = at_word("typedef"), closed = false;
-    while (!at(Tok::kEnd)) {
-      if (braces == 0 && (at(Tok::kSemicolon) || (closed && !at_word("__attribute__")))) break;
-      if (at_word("__attribute__") && braces == 0 && closed) {
-        take();
-        uint32_t parens = 0;
-        do {
-          if (at(Tok::kLeftParen)) ++parens;
-          if (at(Tok::kRightParen)) --parens;
-          if (at(Tok::kEnd)) break;
-          seek(peek().span.end);
-        } while (parens > 0);
-        last_end_ = lexer_.position();
-        continue;
-      }
-      if (at(Tok::kLeftBrace)) ++braces;
-      if (at(Tok::kRightBrace)) {
-        if (braces == 0) break;
-        closed = --braces == 0 && !type_definition;
-      }
-      last_end_ = peek().span.end;
-      seek(last_end_);
-    }
-    if (braces > 0 || (!closed && !at(Tok::kSemicolon))) fail_here("expected '}'");
+    skip_c_declaration();
     Span span = span_from(begin);
     program.c_definitions.push_back(
         CDefinition{span, std::string(lexer_.text().substr(span.begin, span.end - span.begin))});
     accept(Tok::kSemicolon);
   }
-  if (already > 0)
+  if (!program.items.empty()) {
     fail(program.c_definitions.back().span, "C definitions must appear before probes and functions");
+  }
 }
 
 void Parser::top_item(Program& program) {

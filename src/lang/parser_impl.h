@@ -26,6 +26,8 @@ class Parser {
   // Parts of program(), in parser.cpp.
   void shebang(Program& program);
   void c_definition(Program& program);
+  void skip_c_declaration();
+  void skip_attribute();
   void preprocessor_line(Program& program);
   bool at_c_definition();
   bool at_keyword(std::string_view word);
@@ -59,12 +61,12 @@ class Parser {
   ExprPtr expression();
   ExprPtr ternary();
   ExprPtr binary(int lowest);
-  ExprPtr binary_rest(ExprPtr left, int lowest);
+  ExprPtr binary_rest(ExprPtr left, uint32_t begin, int lowest);
   ExprPtr unary();
   ExprPtr prefix_increment();
   ExprPtr postfix();
-  ExprPtr postfix_rest(ExprPtr object);
-  ExprPtr member(ExprPtr object);
+  ExprPtr postfix_rest(ExprPtr object, uint32_t begin);
+  ExprPtr member(ExprPtr object, uint32_t begin);
   ExprPtr primary();
   ExprPtr name();
   ExprPtr call(const Token& name);

@@ -126,13 +126,13 @@ const std::vector<TypeField>& Type::fields() const {
 }
 
 std::string Type::spell_fields() const {
-  std::string out = "(";
+  bool record = kind_ == TypeKind::kRecord;
+  std::string out;
   for (const TypeField& field : fields()) {
-    if (out.size() > 1) out += ',';
-    if (kind_ == TypeKind::kRecord) out += field.name + "=";
-    out += field.type.spell();
+    if (!out.empty()) out += record ? ", " : ",";
+    out += record ? fmt::format(".{} = {}", field.name, field.type.spell()) : field.type.spell();
   }
-  return out + ")";
+  return record ? "record { " + out + " }" : "(" + out + ")";
 }
 
 std::string Type::spell() const {

@@ -16,7 +16,8 @@
 
 namespace uscope::lang {
 
-// clang-format off: grouped by meaning
+// grouped by meaning
+// clang-format off
 enum class TypeKind : uint8_t {
   kNone,  // not known yet
   kVoid,

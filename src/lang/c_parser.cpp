@@ -1,0 +1,535 @@
+#include "lang/c_parser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace uscope::lang {
+namespace {
+
+constexpr uint32_t kMaxDepth = 64;
+constexpr uint64_t kMaxSize = uint64_t{1} << 32;
+
+struct BaseName {
+  std::string_view name;
+  unsigned bits;
+  bool is_signed;
+};
+
+constexpr std::array kFixed = {
+    BaseName{"int8_t", 8, true},      BaseName{"int16_t", 16, true},    BaseName{"int32_t", 32, true},
+    BaseName{"int64_t", 64, true},    BaseName{"uint8_t", 8, false},    BaseName{"uint16_t", 16, false},
+    BaseName{"uint32_t", 32, false},  BaseName{"uint64_t", 64, false},  BaseName{"int8", 8, true},
+    BaseName{"int16", 16, true},      BaseName{"int32", 32, true},      BaseName{"int64", 64, true},
+    BaseName{"uint8", 8, false},      BaseName{"uint16", 16, false},    BaseName{"uint32", 32, false},
+    BaseName{"uint64", 64, false},    BaseName{"size_t", 64, false},    BaseName{"ssize_t", 64, true},
+    BaseName{"uintptr_t", 64, false}, BaseName{"intptr_t", 64, true},   BaseName{"ptrdiff_t", 64, true},
+    BaseName{"u8", 8, false},         BaseName{"u16", 16, false},       BaseName{"u32", 32, false},
+    BaseName{"u64", 64, false},       BaseName{"s8", 8, true},          BaseName{"s16", 16, true},
+    BaseName{"s32", 32, true},        BaseName{"s64", 64, true},        BaseName{"__u8", 8, false},
+    BaseName{"__u16", 16, false},     BaseName{"__u32", 32, false},     BaseName{"__u64", 64, false},
+    BaseName{"__s8", 8, true},        BaseName{"__s16", 16, true},      BaseName{"__s32", 32, true},
+    BaseName{"__s64", 64, true},      BaseName{"pid_t", 32, true},      BaseName{"uid_t", 32, false},
+    BaseName{"gid_t", 32, false},     BaseName{"off_t", 64, true},      BaseName{"time_t", 64, true},
+    BaseName{"wchar_t", 32, true},    BaseName{"socklen_t", 32, false}, BaseName{"mode_t", 32, false},
+};
+
+uint64_t round_up(uint64_t value, uint64_t to) { return to == 0 ? value : (value + to - 1) / to * to; }
+
+bool is_qualifier(const std::string& word) {
+  static constexpr std::array<std::string_view, 10> kWords = {
+      "const",    "volatile", "static",     "extern",  "inline",
+      "register", "restrict", "__restrict", "_Atomic", "__extension__"};
+  return std::ranges::find(kWords, word) != kWords.end();
+}
+
+// The words of a plain C type, in any order: unsigned long int.
+struct Words {
+  int longs = 0;
+  bool any = false, is_unsigned = false, is_signed = false, is_short = false, is_char = false,
+       is_float = false, is_double = false, is_void = false, is_bool = false;
+
+  bool take(std::string_view word) {
+    if (word == "long")
+      ++longs;
+    else if (word == "unsigned")
+      is_unsigned = true;
+    else if (word == "signed" || word == "__signed__")
+      is_signed = true;
+    else if (word == "short")
+      is_short = true;
+    else if (word == "char")
+      is_char = true;
+    else if (word == "float")
+      is_float = true;
+    else if (word == "double")
+      is_double = true;
+    else if (word == "void")
+      is_void = true;
+    else if (word == "bool" || word == "_Bool")
+      is_bool = true;
+    else if (word != "int")
+      return false;
+    return any = true;
+  }
+  Type type() const {
+    if (is_void) return Type::void_type();
+    if (is_bool) return Type::boolean();
+    if (is_float) return Type::floating(32);
+    if (is_double) return longs > 0 ? Type::floating(128) : Type::floating(64);
+    unsigned bits = is_char ? 8 : is_short ? 16 : longs > 0 ? 64 : 32;
+    return Type::integer(bits, !is_unsigned);
+  }
+};
+
+}  // namespace
+
+std::optional<Type> find_c_base_type(std::string_view name) {
+  auto found = std::ranges::find(kFixed, name, &BaseName::name);
+  if (found != kFixed.end()) return Type::integer(found->bits, found->is_signed);
+  Words words;
+  while (!name.empty()) {
+    size_t space = name.find(' ');
+    std::string_view word = name.substr(0, space);
+    if (!word.empty() && !words.take(word)) return std::nullopt;
+    name.remove_prefix(space == std::string_view::npos ? name.size() : space + 1);
+  }
+  if (!words.any) return std::nullopt;
+  return words.type();
+}
+
+CParser::CParser(CTypes& into, const Source& source, Span definition, const TypeSource& program,
+                 Diagnostics& diagnostics)
+    : into_(into),
+      lexer_(source, definition.source),
+      end_(definition.end),
+      program_(program),
+      diagnostics_(diagnostics) {
+  lexer_.seek(definition.begin);
+  next();
+}
+
+void CParser::next() {
+  token_ = lexer_.next();
+  if (token_.span.begin >= end_ || failed_) {
+    token_ = Token{};
+    token_.span = Span{end_, end_, token_.span.source};
+  }
+}
+
+bool CParser::accept(Tok kind) {
+  if (!at(kind)) return false;
+  next();
+  return true;
+}
+
+bool CParser::expect(Tok kind, std::string_view spelled) {
+  if (accept(kind)) return true;
+  fail(fmt::format("expected {} in C definition", spelled));
+  return false;
+}
+
+void CParser::fail(std::string message) {
+  if (!failed_) diagnostics_.error(token_.span, std::move(message));
+  failed_ = true;
+  token_.kind = Tok::kEnd;
+}
+
+void CParser::run() {
+  if (at_word("typedef")) {
+    next();
+    type_definition();
+    return;
+  }
+  specifier();
+}
+
+void CParser::type_definition() {
+  auto base = specifier();
+  if (!base || failed_) return;
+  do {
+    Declarator alias = declarator(*base);
+    if (failed_) return;
+    if (alias.name.empty()) return fail("expected a name in typedef");
+    into_.types_[alias.name] = alias.type;
+  } while (accept(Tok::kComma));
+}
+
+void CParser::skip_parens() {
+  uint32_t parens = 0;
+  do {
+    if (at(Tok::kLeftParen)) ++parens;
+    if (at(Tok::kRightParen)) --parens;
+    if (at(Tok::kEnd)) return;
+    next();
+  } while (parens > 0);
+}
+
+bool CParser::skip_attributes() {
+  bool any = false;
+  while (at_word("__attribute__") || at_word("__packed")) {
+    any = true;
+    if (at_word("__packed")) {
+      packed_ = true;
+      next();
+      continue;
+    }
+    next();
+    uint32_t parens = 0;
+    do {
+      if (at_word("packed") || at_word("__packed__")) packed_ = true;
+      if (at(Tok::kLeftParen)) ++parens;
+      if (at(Tok::kRightParen) && parens > 0) --parens;
+      if (at(Tok::kEnd)) return true;
+      next();
+    } while (parens > 0);
+  }
+  return any;
+}
+
+std::optional<Type> CParser::specifier() {
+  while (at(Tok::kIdent) && is_qualifier(token_.text)) next();
+  if (skip_attributes()) return specifier();
+  if (at_word("struct") || at_word("union")) {
+    std::string tag = token_.text;
+    next();
+    return composite(tag);
+  }
+  if (at_word("enum")) {
+    next();
+    return enumeration();
+  }
+  return named_type();
+}
+
+std::optional<Type> CParser::named_type() {
+  Words words;
+  while (at(Tok::kIdent) && (words.take(token_.text) || is_qualifier(token_.text))) next();
+  if (words.any) return words.type();
+  if (!at(Tok::kIdent)) {
+    fail("expected a type in C definition");
+    return std::nullopt;
+  }
+  std::string name = token_.text;
+  std::optional<Type> found = into_.find_type(name);
+  if (!found) found = program_.find_type(name);
+  if (!found) found = find_c_base_type(name);
+  if (!found) {
+    fail(fmt::format("unknown type name '{}'", name));
+    return std::nullopt;
+  }
+  next();
+  while (at(Tok::kIdent) && is_qualifier(token_.text)) next();
+  return found;
+}
+
+std::optional<Type> CParser::composite(const std::string& tag) {
+  packed_ = false;
+  skip_attributes();
+  bool packed = packed_;
+  std::string name;
+  if (at(Tok::kIdent)) {
+    name = tag + " " + token_.text;
+    next();
+  } else {
+    name = fmt::format("{} (anonymous at {})", tag, token_.span.begin);
+  }
+  if (!at(Tok::kLeftBrace)) {
+    if (const StructLayout* known = into_.find_struct(name)) return Type::structure(name, known->size);
+    if (auto outside = program_.find_struct(name)) return Type::structure(name, outside->size);
+    return Type::structure(name, 0);  // incomplete: fine behind a pointer
+  }
+  if (++depth_ > kMaxDepth) {
+    fail("C definition nested too deeply");
+    return std::nullopt;
+  }
+  Layout layout;
+  layout.out.name = name;
+  layout.is_union = tag == "union";
+  layout.packed = packed;
+  if (!packed) {
+    // The attribute may also stand behind the body; look there first, since it changes the layout.
+    uint32_t back = token_.span.begin;
+    uint32_t braces = 0;
+    do {
+      if (at(Tok::kLeftBrace)) ++braces;
+      if (at(Tok::kRightBrace)) --braces;
+      next();
+    } while (braces > 0 && !at(Tok::kEnd));
+    packed_ = false;
+    skip_attributes();
+    layout.packed = packed_;
+    lexer_.seek(back);
+    next();
+  }
+  bool done = body(layout);
+  --depth_;
+  skip_attributes();
+  if (!done) return std::nullopt;
+  Type type = Type::structure(name, layout.out.size);
+  into_.structs_[name] = std::move(layout.out);
+  into_.types_[name] = type;
+  return type;
+}
+
+bool CParser::body(Layout& layout) {
+  expect(Tok::kLeftBrace, "'{'");
+  while (!failed_ && !at(Tok::kRightBrace)) {
+    if (at(Tok::kEnd)) fail("expected '}' in C definition");
+    if (accept(Tok::kSemicolon)) continue;
+    if (!member(layout)) return false;
+  }
+  expect(Tok::kRightBrace, "'}'");
+  uint64_t bytes = round_up(layout.bit, 8) / 8;
+  layout.out.size = round_up(std::max(bytes, layout.out.size), layout.packed ? 1 : layout.out.alignment);
+  return !failed_;
+}
+
+bool CParser::member(Layout& layout) {
+  auto base = specifier();
+  if (!base || failed_) return false;
+  if (at(Tok::kSemicolon)) {
+    if (base->is(TypeKind::kStruct)) place_anonymous(layout, *base);
+    return true;
+  }
+  do {
+    Declarator field = declarator(*base);
+    if (failed_) return false;
+    if (field.bits) {
+      place_bits(layout, field);
+    } else {
+      place(layout, field);
+    }
+  } while (!failed_ && accept(Tok::kComma));
+  skip_attributes();
+  return expect(Tok::kSemicolon, "';'");
+}
+
+// name, *name, name[2][3], (*name)(int), name : 3
+CParser::Declarator CParser::declarator(Type base) {
+  Declarator out;
+  if (++depth_ > kMaxDepth) fail("C definition nested too deeply");
+  while (at(Tok::kStar) || (at(Tok::kIdent) && is_qualifier(token_.text))) {
+    if (at(Tok::kStar)) base = Type::pointer(base);
+    next();
+  }
+  skip_attributes();
+  out.span = token_.span;
+  if (at(Tok::kLeftParen)) {
+    // A pointer to a function or to an array: eight bytes, whatever it points to.
+    next();
+    bool pointer = at(Tok::kStar);
+    while (accept(Tok::kStar)) {
+    }
+    if (at(Tok::kIdent)) {
+      out.name = token_.text;
+      next();
+    }
+    out.type = Type::pointer(Type::void_type());
+    if (pointer) array_suffix(out.type);
+    expect(Tok::kRightParen, "')'");
+    if (at(Tok::kLeftParen)) skip_parens();
+    while (at(Tok::kLeftBracket) && !failed_) array_suffix(base);
+  } else {
+    if (at(Tok::kIdent)) {
+      out.name = token_.text;
+      next();
+    }
+    out.type = std::move(base);
+    array_suffix(out.type);
+    if (accept(Tok::kColon)) {
+      auto bits = constant();
+      out.bits = bits && *bits >= 0 ? static_cast<uint64_t>(*bits) : 0;
+    }
+  }
+  skip_attributes();
+  --depth_;
+  return out;
+}
+
+bool CParser::array_suffix(Type& type) {
+  std::vector<uint64_t> dimensions;
+  while (!failed_ && accept(Tok::kLeftBracket)) {
+    int64_t count = 0;
+    if (!at(Tok::kRightBracket)) count = constant().value_or(0);
+    expect(Tok::kRightBracket, "']'");
+    if (count < 0 || static_cast<uint64_t>(count) > kMaxSize || dimensions.size() > 8)
+      fail("array is too large");
+    dimensions.push_back(static_cast<uint64_t>(count));
+  }
+  for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
+    uint64_t size = 0;
+    if (__builtin_mul_overflow(*dimension, type.size(), &size) || size > kMaxSize) {
+      fail("array is too large");
+      return false;
+    }
+    type = Type::array(type, *dimension, type.size());
+  }
+  return !dimensions.empty();
+}
+
+uint64_t CParser::alignment_of(const Type& type) const {
+  if (type.is(TypeKind::kArray)) return alignment_of(type.element());
+  if (type.is(TypeKind::kStruct)) {
+    if (const StructLayout* layout = into_.find_struct(type.name())) return layout->alignment;
+    if (auto outside = program_.find_struct(type.name())) return std::max<uint64_t>(outside->alignment, 1);
+    return 1;
+  }
+  return std::clamp<uint64_t>(type.size(), 1, 16);
+}
+
+void CParser::place(Layout& layout, const Declarator& field) {
+  if (field.type.is(TypeKind::kStruct) && field.type.size() == 0 && !into_.find_struct(field.type.name()) &&
+      !program_.find_struct(field.type.name())) {
+    return fail(fmt::format("field '{}' has incomplete type '{}'", field.name, field.type.name()));
+  }
+  uint64_t alignment = layout.packed ? 1 : alignment_of(field.type);
+  uint64_t offset = layout.is_union ? 0 : round_up(round_up(layout.bit, 8) / 8, alignment);
+  layout.out.alignment = std::max(layout.out.alignment, alignment);
+  layout.out.fields.push_back(TypeField{field.name, field.type, offset, 0, 0});
+  uint64_t end = offset + field.type.size();
+  if (end > kMaxSize) return fail("struct is too large");
+  layout.bit = layout.is_union ? 0 : end * 8;
+  layout.out.size = std::max(layout.out.size, end);
+}
+
+// System V: a bitfield never crosses a boundary of its declared type, and aligns the struct to it if it has a
+// name.
+void CParser::place_bits(Layout& layout, const Declarator& field) {
+  uint64_t unit = std::max<uint64_t>(field.type.size(), 1) * 8;
+  if (*field.bits > unit) return fail(fmt::format("width of bitfield '{}' exceeds its type", field.name));
+  uint64_t bit = layout.is_union ? 0 : layout.bit;
+  if (*field.bits == 0) {
+    layout.bit = round_up(bit, unit);
+    return;
+  }
+  bool crosses = bit / unit != (bit + *field.bits - 1) / unit;
+  if (crosses && !layout.packed) bit = round_up(bit, unit);
+  if (!field.name.empty()) {
+    if (!layout.packed) layout.out.alignment = std::max(layout.out.alignment, unit / 8);
+    // Packed ones may start in any byte; they are then read from the byte they start in.
+    uint64_t storage = crosses && layout.packed ? bit / 8 : bit / unit * (unit / 8);
+    layout.out.fields.push_back(TypeField{field.name, field.type, storage,
+                                          static_cast<uint32_t>(bit - storage * 8),
+                                          static_cast<uint32_t>(*field.bits)});
+  }
+  uint64_t end = bit + *field.bits;
+  layout.out.size = std::max(layout.out.size, round_up(end, 8) / 8);
+  layout.bit = layout.is_union ? 0 : end;
+}
+
+// The members of an unnamed struct or union are the outer one's members too.
+void CParser::place_anonymous(Layout& layout, const Type& type) {
+  Declarator whole;
+  whole.type = type;
+  place(layout, whole);
+  if (failed_) return;
+  uint64_t base = layout.out.fields.back().offset;
+  layout.out.fields.pop_back();
+  const StructLayout* inner = into_.find_struct(type.name());
+  if (inner == nullptr || type.name().find("(anonymous") == std::string::npos) return;
+  for (TypeField field : inner->fields) {
+    field.offset += base;
+    layout.out.fields.push_back(std::move(field));
+  }
+}
+
+std::optional<Type> CParser::enumeration() {
+  std::string name = "enum";
+  if (at_word("class") || at_word("struct")) next();
+  if (at(Tok::kIdent)) {
+    name += " " + token_.text;
+    next();
+  }
+  if (!at(Tok::kLeftBrace)) {
+    if (auto known = into_.find_type(name)) return known;
+    if (auto outside = program_.find_type(name)) return outside;
+    return Type::enumeration(name, 4, false);
+  }
+  next();
+  std::vector<CTypes::Enumerator> all;
+  int64_t value = 0;
+  while (!failed_ && at(Tok::kIdent)) {
+    std::string enumerator = token_.text;
+    Span span = token_.span;
+    next();
+    if (accept(Tok::kAssign)) value = constant().value_or(0);
+    if (into_.constants_.contains(enumerator)) {
+      token_.span = span;
+      fail(fmt::format("redefinition of enumerator '{}'", enumerator));
+      return std::nullopt;
+    }
+    into_.constants_[enumerator] = Constant{Type(), value};
+    all.push_back({std::move(enumerator), value});
+    value = static_cast<int64_t>(static_cast<uint64_t>(value) + 1);
+    if (!accept(Tok::kComma)) break;
+  }
+  expect(Tok::kRightBrace, "'}'");
+  bool negative = std::ranges::any_of(all, [](const auto& one) { return one.value < 0; });
+  bool large = std::ranges::any_of(all, [&](const auto& one) {
+    return one.value > (negative ? INT32_MAX : UINT32_MAX) || one.value < INT32_MIN;
+  });
+  Type type = Type::enumeration(name, large ? 8 : 4, negative);
+  for (const auto& one : all) into_.constants_[one.name].type = type;
+  into_.types_[name] = type;
+  into_.enums_[name] = std::move(all);
+  return type;
+}
+
+// The constants that definitions use: numbers, enumerators, #defines of them, + - * / << | and parentheses.
+std::optional<int64_t> CParser::constant() {
+  auto left = constant_term();
+  while (left && !failed_) {
+    Tok op = token_.kind;
+    if (op != Tok::kPlus && op != Tok::kMinus && op != Tok::kStar && op != Tok::kSlash &&
+        op != Tok::kShiftLeft && op != Tok::kOr) {
+      break;
+    }
+    next();
+    auto right = constant_term();
+    if (!right) return std::nullopt;
+    auto a = static_cast<uint64_t>(*left), b = static_cast<uint64_t>(*right);
+    if (op == Tok::kSlash && (*right == 0 || *right == -1)) return std::nullopt;
+    uint64_t result = op == Tok::kPlus    ? a + b
+                      : op == Tok::kMinus ? a - b
+                      : op == Tok::kStar  ? a * b
+                      : op == Tok::kSlash ? static_cast<uint64_t>(*left / *right)
+                      : op == Tok::kOr    ? (a | b)
+                                          : (b < 64 ? a << b : 0);
+    left = static_cast<int64_t>(result);
+  }
+  return left;
+}
+
+std::optional<int64_t> CParser::constant_term() {
+  if (++depth_ > kMaxDepth) fail("C definition nested too deeply");
+  std::optional<int64_t> out;
+  if (accept(Tok::kMinus)) {
+    out = constant_term();
+    if (out) out = static_cast<int64_t>(0 - static_cast<uint64_t>(*out));
+  } else if (accept(Tok::kLeftParen)) {
+    out = constant();
+    expect(Tok::kRightParen, "')'");
+  } else if (at(Tok::kInt)) {
+    out = static_cast<int64_t>(token_.integer);
+    next();
+  } else if (at(Tok::kIdent)) {
+    std::string name = token_.text;
+    if (auto known = into_.find_constant(name)) out = known->value;
+    auto defined = into_.defines_.find(name);
+    if (!out && defined != into_.defines_.end()) {
+      Source text("#define", defined->second);
+      Token value = Lexer(text, token_.span.source).next();
+      if (value.kind == Tok::kInt) out = static_cast<int64_t>(value.integer);
+    }
+    if (!out) fail(fmt::format("'{}' is no constant", name));
+    next();
+  } else {
+    fail("expected a constant in C definition");
+  }
+  --depth_;
+  return out;
+}
+
+}  // namespace uscope::lang

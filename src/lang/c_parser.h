@@ -1,0 +1,69 @@
+// The parser behind c_types.h: one definition of a script's C text. Not for others.
+#pragma once
+
+#include <string>
+
+#include "lang/c_types.h"
+#include "lang/lexer.h"
+
+namespace uscope::lang {
+
+class CParser {
+ public:
+  CParser(CTypes& into, const Source& source, Span definition, const TypeSource& program,
+          Diagnostics& diagnostics);
+  void run();
+
+ private:
+  struct Declarator {
+    std::string name;
+    Span span;
+    Type type;
+    std::optional<uint64_t> bits;
+  };
+
+  // A struct being laid out.
+  struct Layout {
+    StructLayout out;
+    bool is_union = false;
+    bool packed = false;
+    uint64_t bit = 0;  // the next free one
+  };
+
+  std::optional<Type> specifier();
+  std::optional<Type> composite(const std::string& tag);
+  std::optional<Type> enumeration();
+  std::optional<Type> named_type();
+  bool body(Layout& layout);
+  bool member(Layout& layout);
+  Declarator declarator(Type base);
+  bool array_suffix(Type& type);
+  void place(Layout& layout, const Declarator& field);
+  void place_bits(Layout& layout, const Declarator& field);
+  void place_anonymous(Layout& layout, const Type& type);
+  void skip_parens();
+  bool skip_attributes();
+  void type_definition();
+  std::optional<int64_t> constant();
+  std::optional<int64_t> constant_term();
+  uint64_t alignment_of(const Type& type) const;
+
+  bool at(Tok kind) const { return token_.kind == kind; }
+  bool at_word(std::string_view word) const { return token_.kind == Tok::kIdent && token_.text == word; }
+  void next();
+  bool accept(Tok kind);
+  bool expect(Tok kind, std::string_view spelled);
+  void fail(std::string message);
+
+  CTypes& into_;
+  Lexer lexer_;
+  uint32_t end_;
+  const TypeSource& program_;
+  Diagnostics& diagnostics_;
+  Token token_;
+  uint32_t depth_ = 0;
+  bool failed_ = false;
+  bool packed_ = false;  // the attribute was seen by skip_attributes()
+};
+
+}  // namespace uscope::lang

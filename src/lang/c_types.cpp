@@ -1,0 +1,193 @@
+#include "lang/c_types.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/c_parser.h"
+#include "lang/parser.h"
+#include "lang/walk.h"
+
+namespace uscope::lang {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
+    text.remove_suffix(1);
+  return text;
+}
+
+std::string_view take_word(std::string_view& text) {
+  text = trimmed(text);
+  size_t end = 0;
+  while (end < text.size() && is_word(text[end])) ++end;
+  std::string_view word = text.substr(0, end);
+  text.remove_prefix(end);
+  return word;
+}
+
+// The lines that start with `#`: conditions decide which definitions count.
+class Directives {
+ public:
+  Directives(std::map<std::string, std::string, std::less<>>& defines, std::vector<std::string>& includes)
+      : defines_(defines), includes_(includes) {}
+
+  bool active() const {
+    return std::ranges::all_of(conditions_, [](bool on) { return on; });
+  }
+
+  void line(std::string_view text) {
+    text.remove_prefix(1);
+    std::string_view directive = take_word(text);
+    if (directive == "ifdef" || directive == "ifndef") {
+      conditions_.push_back(defines_.contains(take_word(text)) == (directive == "ifdef"));
+    } else if (directive == "if") {
+      conditions_.push_back(holds(trimmed(text)));
+    } else if (directive == "else" && !conditions_.empty()) {
+      conditions_.back() = !conditions_.back();
+    } else if (directive == "endif" && !conditions_.empty()) {
+      conditions_.pop_back();
+    } else if (!active()) {
+      return;
+    } else if (directive == "define") {
+      define(text);
+    } else if (directive == "undef") {
+      auto found = defines_.find(take_word(text));
+      if (found != defines_.end()) defines_.erase(found);
+    } else if (directive == "include") {
+      includes_.emplace_back(trimmed(text));
+    }
+  }
+
+ private:
+  void define(std::string_view text) {
+    std::string name(take_word(text));
+    if (name.empty() || text.starts_with('(')) return;  // with parameters: not a constant
+    std::string value;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == '\n') {
+        ++i;
+        value += ' ';
+      } else {
+        value += text[i];
+      }
+    }
+    defines_[name] = trimmed(value);
+  }
+
+  // 0, 1, defined(X), !defined(X); anything else counts as true.
+  bool holds(std::string_view condition) const {
+    if (condition.starts_with('!')) return !holds(trimmed(condition.substr(1)));
+    if (condition.starts_with("defined")) {
+      condition.remove_prefix(7);
+      condition = trimmed(condition);
+      if (condition.starts_with('(')) condition.remove_prefix(1);
+      return defines_.contains(take_word(condition));
+    }
+    auto value = defines_.find(condition);
+    return (value == defines_.end() ? condition : std::string_view(value->second)) != "0";
+  }
+
+  std::map<std::string, std::string, std::less<>>& defines_;
+  std::vector<std::string>& includes_;
+  std::vector<bool> conditions_;
+};
+
+}  // namespace
+
+CTypes CTypes::read(const Program& script, const SourceSet& sources, const TypeSource& program,
+                    Diagnostics& diagnostics) {
+  CTypes out;
+  Directives directives(out.defines_, out.includes_);
+  for (const CDefinition& definition : script.c_definitions) {
+    if (definition.text.starts_with('#')) {
+      directives.line(definition.text);
+    } else if (directives.active()) {
+      CParser(out, sources.at(definition.span.source), definition.span, program, diagnostics).run();
+    }
+  }
+  return out;
+}
+
+const StructLayout* CTypes::find_struct(std::string_view name) const {
+  if (auto found = structs_.find(name); found != structs_.end()) return &found->second;
+  auto alias = types_.find(name);
+  if (alias == types_.end() || !alias->second.is(TypeKind::kStruct) || alias->second.name() == name)
+    return nullptr;
+  auto found = structs_.find(alias->second.name());
+  return found == structs_.end() ? nullptr : &found->second;
+}
+
+std::optional<Type> CTypes::find_type(std::string_view name) const {
+  auto found = types_.find(name);
+  if (found == types_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<Constant> CTypes::find_constant(std::string_view name) const {
+  auto found = constants_.find(name);
+  if (found == constants_.end()) return std::nullopt;
+  return found->second;
+}
+
+const std::vector<CTypes::Enumerator>* CTypes::enumerators(std::string_view enum_name) const {
+  auto found = enums_.find(enum_name);
+  return found == enums_.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+class DefineExpander {
+ public:
+  DefineExpander(const CTypes& types, SourceSet& sources, Diagnostics& diagnostics)
+      : types_(types), sources_(sources), diagnostics_(diagnostics) {}
+
+  void visit(Expr& expr) {
+    const auto* bare = expr.as<Identifier>();
+    if (bare == nullptr) return;
+    ExprPtr value = value_of(bare->name);
+    if (!value) return;
+    Span span = expr.span;
+    expr.node = std::move(value->node);
+    expr.span = span;
+  }
+
+ private:
+  // Parsed once a name; a definition that is no expression is left alone, as C leaves it until it is used.
+  ExprPtr value_of(const std::string& name) {
+    auto known = parsed_.find(name);
+    if (known != parsed_.end()) return known->second ? clone(*known->second) : nullptr;
+    auto defined = types_.defines().find(name);
+    if (defined == types_.defines().end() || defined->second.empty()) return nullptr;
+    parsed_[name] = nullptr;  // a name inside its own definition stays
+    if (depth_ > 20 || total_ > 100000) return nullptr;
+    Diagnostics ignored;
+    ExprPtr value = parse_expression(sources_, sources_.add("#define " + name, defined->second), ignored);
+    if (!value) return nullptr;
+    ++depth_;
+    rewrite(value, [this](Expr& inner) {
+      ++total_;
+      visit(inner);
+    });
+    --depth_;
+    ExprPtr copy = clone(*value);
+    parsed_[name] = std::move(value);
+    return copy;
+  }
+
+  const CTypes& types_;
+  SourceSet& sources_;
+  Diagnostics& diagnostics_;
+  std::map<std::string, ExprPtr> parsed_;
+  size_t depth_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+void expand_defines(Program& program, const CTypes& types, SourceSet& sources, Diagnostics& diagnostics) {
+  DefineExpander expander(types, sources, diagnostics);
+  rewrite(program, [&](Expr& expr) { expander.visit(expr); });
+}
+
+}  // namespace uscope::lang

@@ -1,0 +1,153 @@
+#include "lang/compile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lang/fold.h"
+#include "lang/macros.h"
+#include "lang/parser.h"
+#include "lang/resolver.h"
+
+namespace uscope::lang {
+namespace {
+
+constexpr size_t kMaxImports = 100;
+
+// Macros, functions, maps and probes of imported scripts come before the script's own.
+bool import_scripts(Program& program, SourceSet& sources, const ScriptLoader& loader,
+                    std::set<std::string>& seen, Diagnostics& diagnostics) {
+  std::vector<Item> out;
+  for (Item& item : program.items) {
+    const auto* import = std::get_if<TopImport>(&item);
+    if (import == nullptr) {
+      out.push_back(std::move(item));
+      continue;
+    }
+    if (!seen.insert(import->path).second) continue;
+    auto text = loader && seen.size() <= kMaxImports ? loader(import->path) : std::nullopt;
+    if (!text) {
+      diagnostics.error(import->span, fmt::format("Cannot import '{}'", import->path));
+      return false;
+    }
+    auto imported = parse(sources, sources.add(import->path, std::move(*text)), diagnostics);
+    if (!imported || !import_scripts(*imported, sources, loader, seen, diagnostics)) return false;
+    for (CDefinition& definition : imported->c_definitions)
+      program.c_definitions.push_back(std::move(definition));
+    for (Item& inner : imported->items) out.push_back(std::move(inner));
+  }
+  program.items = std::move(out);
+  return true;
+}
+
+void declare_map(TypedProgram& out, const MapDeclaration& declaration, Diagnostics& diagnostics) {
+  static constexpr std::array<std::string_view, 4> kKinds = {"percpulruhash", "percpuhash", "lruhash",
+                                                             "hash"};
+  if (std::ranges::find(kKinds, declaration.kind) == kKinds.end()) {
+    diagnostics.error(declaration.span, fmt::format("Invalid bpf map type: {}", declaration.kind)).hint =
+        "Valid map types: percpulruhash, percpuhash, lruhash, hash";
+  }
+  auto [at, added] = out.maps.try_emplace(declaration.name);
+  if (!added) {
+    diagnostics.error(declaration.span, fmt::format("Redeclaration of existing map: {}", declaration.name));
+    return;
+  }
+  MapInfo& info = at->second;
+  info.name = declaration.name;
+  info.span = declaration.span;
+  info.kind = declaration.kind;
+  info.max_entries = declaration.max_entries;
+  info.declared = true;
+  if (declaration.max_entries == 0 || declaration.max_entries > UINT32_MAX) {
+    diagnostics.error(declaration.span, "Max entries must be between 1 and 4294967295");
+  }
+}
+
+void add_probe(TypedProgram& out, Probe& probe, const CompileInputs& inputs, Diagnostics& diagnostics) {
+  TypedProbe typed;
+  typed.span = probe.head;
+  for (const AttachPoint& point : probe.attach_points) {
+    auto spec = parse_attach_point(point.text, point.span, inputs.command_line.positional, diagnostics);
+    if (!spec) continue;
+    if (!inputs.matcher) {
+      typed.attach_points.push_back(std::move(*spec));
+      continue;
+    }
+    for (AttachSpec& match : inputs.matcher(*spec, diagnostics))
+      typed.attach_points.push_back(std::move(match));
+  }
+  typed.predicate = std::move(probe.predicate);
+  typed.body = std::move(probe.body);
+  if (!typed.attach_points.empty()) out.probes.push_back(std::move(typed));
+}
+
+// The type of a parameter or result, of the plain kinds that functions take.
+Type signature_type(const TypeSpec& spec, const CTypes& c_types, const TypeSource& types,
+                    Diagnostics& diagnostics) {
+  std::optional<Type> type;
+  if (spec.name == "void") type = Type::void_type();
+  if (spec.name == "bool") type = Type::boolean();
+  if (spec.name == "string") type = Type::string(spec.dimensions.size() == 1 ? spec.dimensions[0] : 0);
+  if (!type) type = find_c_base_type(spec.name);
+  if (!type) type = c_types.find_type(spec.name);
+  if (!type) {
+    if (auto known = types.find_struct(spec.name)) type = Type::structure(known->name, known->size);
+  }
+  if (!type) type = types.find_type(spec.name);
+  if (!type) {
+    diagnostics.error(spec.span, fmt::format("Cannot resolve unknown type \"{}\"", spec.name));
+    return Type();
+  }
+  for (uint32_t i = 0; i < spec.pointers; ++i) type = Type::pointer(*type, AddressSpace::kUser);
+  return *type;
+}
+
+void add_function(TypedProgram& out, Function& function, const TypeSource& types, Diagnostics& diagnostics) {
+  TypedFunction typed;
+  typed.span = function.span;
+  typed.name = function.name;
+  for (const TypedFunction& other : out.functions) {
+    if (other.name == function.name) {
+      diagnostics.error(function.name_span, fmt::format("Redefinition of function: {}", function.name));
+    }
+  }
+  for (Parameter& parameter : function.parameters) {
+    typed.parameters.push_back(static_cast<uint32_t>(typed.variables.size()));
+    typed.variables.push_back(VariableInfo{
+        parameter.name, signature_type(parameter.type, out.c_types, types, diagnostics), parameter.span});
+  }
+  typed.result = signature_type(function.result, out.c_types, types, diagnostics);
+  typed.body = std::move(function.body);
+  out.functions.push_back(std::move(typed));
+}
+
+}  // namespace
+
+std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const CompileInputs& inputs,
+                                    const TypeSource& types, Diagnostics& diagnostics) {
+  auto program = parse(sources, source, diagnostics);
+  if (!program) return std::nullopt;
+  TypedProgram out;
+  std::set<std::string> seen;
+  out.settings = read_settings(*program, inputs.environment, diagnostics);
+  if (!import_scripts(*program, sources, inputs.loader, seen, diagnostics)) return std::nullopt;
+  out.options = apply_parameters(*program, inputs.command_line, diagnostics);
+  out.c_types = CTypes::read(*program, sources, types, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  expand_macros(*program, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  expand_defines(*program, out.c_types, sources, diagnostics);
+  fold_constants(*program, diagnostics);
+  for (Item& item : program->items) {
+    if (auto* map = std::get_if<MapDeclaration>(&item)) declare_map(out, *map, diagnostics);
+    if (auto* function = std::get_if<Function>(&item)) add_function(out, *function, types, diagnostics);
+    if (auto* probe = std::get_if<Probe>(&item)) add_probe(out, *probe, inputs, diagnostics);
+  }
+  if (diagnostics.has_errors()) return std::nullopt;
+  Resolver(out, types, ResolverOptions{inputs.allow_unsafe}, diagnostics).run();
+  if (diagnostics.has_errors()) return std::nullopt;
+  return out;
+}
+
+}  // namespace uscope::lang

@@ -1,0 +1,38 @@
+// The front end as a whole: script text in, a typed program out, one pass after the other. What it cannot
+// know itself it asks for: types (TypeSource), which probes there are (ProbeMatcher), files to import
+// (ScriptLoader).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lang/config.h"
+#include "lang/diagnostics.h"
+#include "lang/parameters.h"
+#include "lang/source.h"
+#include "lang/type_source.h"
+#include "lang/typed_program.h"
+
+namespace uscope::lang {
+
+// Turns an attach point into those it stands for: wildcards, library names, several builds of a function.
+// Says what is wrong through the diagnostics and gives nothing then.
+using ProbeMatcher =
+    std::function<std::vector<AttachSpec>(const AttachSpec& probe, Diagnostics& diagnostics)>;
+// The text of an imported script, nothing if there is none.
+using ScriptLoader = std::function<std::optional<std::string>(const std::string& path)>;
+
+struct CompileInputs {
+  CommandLine command_line;
+  Environment environment = [](const std::string&) { return std::nullopt; };
+  ProbeMatcher matcher;  // empty: attach points stand for themselves
+  ScriptLoader loader;   // empty: nothing can be imported
+  bool allow_unsafe = false;
+};
+
+// Nothing if there were errors. `sources` gets what is imported and outlives the diagnostics.
+std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const CompileInputs& inputs,
+                                    const TypeSource& types, Diagnostics& diagnostics);
+
+}  // namespace uscope::lang

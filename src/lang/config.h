@@ -1,0 +1,53 @@
+// Settings of a script: its config block and the BPFTRACE_* environment variables, checked and with their
+// defaults. The environment wins over the script, as in bpftrace.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lang/ast.h"
+#include "lang/diagnostics.h"
+
+namespace uscope::lang {
+
+enum class StackMode : uint8_t { kBpftrace, kPerf, kRaw, kBuildId };
+enum class MissingProbes : uint8_t { kError, kWarn, kIgnore };
+enum class UnstableFeature : uint8_t { kError, kWarn, kEnable };
+enum class SymbolCache : uint8_t { kDefault, kPerProgram, kPerPid, kNone };
+
+std::optional<StackMode> find_stack_mode(std::string_view word);
+
+struct Settings {
+  SymbolCache cache_user_symbols = SymbolCache::kDefault;
+  bool cpp_demangle = true;
+  bool lazy_symbolication = false;
+  std::string license = "GPL";
+  uint64_t log_size = 1000000;
+  uint64_t max_bpf_progs = 1024;
+  uint64_t max_cat_bytes = 10240;
+  uint64_t max_map_keys = 4096;
+  std::optional<uint64_t> max_probes;  // unlimited unless set
+  uint64_t max_strlen = 1024;
+  MissingProbes missing_probes = MissingProbes::kError;
+  uint64_t on_stack_limit = 32;
+  std::optional<uint64_t> perf_rb_pages;
+  bool show_debug_info = true;
+  StackMode stack_mode = StackMode::kBpftrace;
+  std::string str_trunc_trailer = "..";
+  bool print_maps_on_exit = true;
+  bool use_blazesym = true;
+  UnstableFeature unstable_map_decl = UnstableFeature::kWarn;
+  UnstableFeature unstable_tseries = UnstableFeature::kWarn;
+  UnstableFeature unstable_addr = UnstableFeature::kWarn;
+};
+
+// The value of an environment variable, nothing if it is not set. Given by the caller: nothing here reads the
+// process.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+Settings read_settings(const Program& program, const Environment& environment, Diagnostics& diagnostics);
+
+}  // namespace uscope::lang

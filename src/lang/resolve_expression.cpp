@@ -1,0 +1,586 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/promote.h"
+#include "lang/resolver.h"
+
+namespace uscope::lang {
+namespace {
+
+bool is_comparison(BinaryOp op) { return precedence(op) == 6 || precedence(op) == 7; }
+bool is_logical(BinaryOp op) { return op == BinaryOp::kAnd || op == BinaryOp::kOr; }
+
+bool can_be_condition(const Type& type) {
+  return !type.known() || type.is_scalar() || type.casts_to_integer() || type.is(TypeKind::kFloat);
+}
+
+}  // namespace
+
+Type Resolver::expression(Expr& expr) {
+  Type type = compute(expr);
+  expr.type = type;
+  return type;
+}
+
+Type Resolver::integer_of(const Type& type) const {
+  bool is_signed = type.is_signed() && !type.is(TypeKind::kCount);
+  return Type::integer(64, is_signed);
+}
+
+Type Resolver::compute(Expr& expr) {
+  if (auto* node = expr.as<IntLiteral>()) {
+    return expr.type.is(TypeKind::kEnum) ? expr.type : literal_type(*node);
+  }
+  if (expr.as<FloatLiteral>()) return Type::floating(64);
+  if (auto* node = expr.as<StringLiteral>()) return Type::string(node->value.size() + 1);
+  if (expr.as<BoolLiteral>()) return Type::boolean();
+  if (expr.as<Identifier>()) return identifier(expr);
+  if (auto* node = expr.as<Builtin>()) return builtin(expr, std::string(node->name));
+  if (auto* node = expr.as<Variable>()) return variable(expr, *node);
+  if (auto* node = expr.as<MapAccess>()) return map_access(expr, *node);
+  if (auto* node = expr.as<Unary>()) return unary(expr, *node);
+  if (auto* node = expr.as<Increment>()) return increment(expr, *node);
+  if (auto* node = expr.as<Binary>()) return binary(expr, *node);
+  if (auto* node = expr.as<Ternary>()) return ternary(expr, *node);
+  if (auto* node = expr.as<Cast>()) return cast(expr, *node);
+  if (auto* node = expr.as<Field>()) return field(expr, *node);
+  if (auto* node = expr.as<TupleIndex>()) return tuple_index(expr, *node);
+  if (auto* node = expr.as<Index>()) return index(expr, *node);
+  if (auto* node = expr.as<Call>()) return call(expr, *node);
+  if (auto* node = expr.as<SizeOf>()) return size_of(expr, *node);
+  if (auto* node = expr.as<OffsetOf>()) return offset_of(expr, *node);
+  if (auto* node = expr.as<TypeInfo>()) return type_info(expr, *node);
+  if (auto* node = expr.as<If>()) return if_expression(expr, *node);
+  if (auto* node = expr.as<Comptime>()) return expression(*node->operand);
+  if (auto* node = expr.as<Tuple>()) {
+    std::vector<Type> types;
+    for (ExprPtr& element : node->elements) types.push_back(expression(*element));
+    bool known = std::ranges::all_of(types, [](const Type& type) { return type.known(); });
+    return known ? Type::tuple(types) : Type();
+  }
+  if (auto* node = expr.as<Record>()) {
+    std::vector<std::pair<std::string, Type>> types;
+    bool known = true;
+    for (RecordField& one : node->fields) {
+      types.emplace_back(one.name, expression(*one.value));
+      known = known && types.back().second.known();
+    }
+    return known ? Type::record(std::move(types)) : Type();
+  }
+  if (auto* node = expr.as<BlockExpr>()) {
+    block(node->block);
+    return node->block.value ? node->block.value->type : Type::void_type();
+  }
+  return Type();
+}
+
+Type Resolver::identifier(Expr& expr) {
+  std::string name = expr.as<Identifier>()->name;
+  auto constant = program_.c_types.find_constant(name);
+  if (!constant) constant = types_.find_constant(name);
+  if (constant) {
+    expr.node = IntLiteral{static_cast<uint64_t>(constant->value), constant->value < 0, name};
+    expr.type = constant->type;
+    return constant->type;
+  }
+  const FunctionSpec* spec = find_function(name);
+  if ((spec && spec->value) || argument_number(name) >= 0) {
+    expr.node = Builtin{name};
+    return builtin(expr, name);
+  }
+  if (spec) {
+    // A function without required arguments may be called without parentheses.
+    if (spec->least == 0) {
+      expr.node = Call{name, expr.span, {}};
+      return call(expr, *expr.as<Call>());
+    }
+    error(expr.span, arity_problem(*spec, 0));
+    return Type();
+  }
+  if (scope_->attach_points && !scope_->attach_points->empty()) {
+    if (auto global = types_.global(scope_->attach_points->front(), name)) return *global;
+  }
+  error(expr.span, fmt::format("Unknown identifier: '{}'", name));
+  return Type();
+}
+
+Type Resolver::builtin(Expr& expr, const std::string& name) {
+  auto is_user_or_kernel_function = [](ProbeKind kind) {
+    return kind == ProbeKind::kUprobe || kind == ProbeKind::kKprobe || kind == ProbeKind::kUsdt ||
+           kind == ProbeKind::kRawTracepoint || kind == ProbeKind::kFentry;
+  };
+  auto is_return = [](ProbeKind kind) {
+    return kind == ProbeKind::kUretprobe || kind == ProbeKind::kKretprobe || kind == ProbeKind::kFexit;
+  };
+  auto has_function = [](ProbeKind kind) {
+    return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe || kind == ProbeKind::kKprobe ||
+           kind == ProbeKind::kKretprobe || kind == ProbeKind::kFentry || kind == ProbeKind::kFexit ||
+           kind == ProbeKind::kUsdt || kind == ProbeKind::kProfile || kind == ProbeKind::kSoftware ||
+           kind == ProbeKind::kHardware;
+  };
+  auto has_args = [](ProbeKind kind) {
+    return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe || kind == ProbeKind::kUsdt ||
+           kind == ProbeKind::kTracepoint || kind == ProbeKind::kRawTracepoint ||
+           kind == ProbeKind::kFentry || kind == ProbeKind::kFexit;
+  };
+  if (int number = argument_number(name); number >= 0) {
+    if (!all_probes(is_user_or_kernel_function)) {
+      error(expr.span,
+            fmt::format("The {} builtin can only be used with 'kprobes', 'uprobes' and 'usdt' probes", name));
+    } else if (number >= 10) {
+      error(expr.span, fmt::format("{} doesn't support {}", "x86_64", name));
+    }
+    return Type::uint64();
+  }
+  if (name == "pid" || name == "tid" || name == "ppid" || name == "cpid") return Type::uint32();
+  if (name == "comm" || name == "pcomm") return Type::string(16);
+  if (name == "username") return Type::opaque(TypeKind::kUsername);
+  if (name == "usermode") return Type::uint8();
+  if (name == "has_cpid") return Type::boolean();
+  if (name == "probe") return Type::string(0);
+  if (name == "probetype") return Type::string(first_probe_type().size() + 1);
+  if (name == "ctx") return Type::pointer(Type::structure("struct pt_regs", 168), AddressSpace::kKernel);
+  if (name == "ustack") return Type::opaque(TypeKind::kUserStack, 16);
+  if (name == "kstack") return Type::opaque(TypeKind::kKernelStack, 16);
+  if (name == "func") {
+    if (!all_probes(has_function)) {
+      error(expr.span,
+            fmt::format("The func builtin can not be used with '{}' probes",
+                        scope_->attach_points->empty() ? "" : spell(scope_->attach_points->front().kind)));
+    }
+    return Type::opaque(TypeKind::kUserSymbol, 16);
+  }
+  if (name == "retval") {
+    if (!all_probes(is_return)) {
+      error(expr.span,
+            "The retval builtin can only be used with 'kretprobe' and 'uretprobe' and 'fentry' probes");
+      return Type::uint64();
+    }
+    if (scope_->attach_points && scope_->attach_points->size() == 1) {
+      if (auto known = types_.return_type(scope_->attach_points->front()); known && known->is_scalar())
+        return *known;
+    }
+    return Type::uint64();
+  }
+  if (name == "args" || name == "locals") {
+    if (name == "args" && !all_probes(has_args)) {
+      error(expr.span,
+            fmt::format("The args builtin can only be used with tracepoint, rawtracepoint, fentry/fexit, "
+                        "and uprobe probes ({} used here)",
+                        first_probe_type()));
+      return Type();
+    }
+    auto values = probe_values(name == "locals", expr.span);
+    if (!values) return Type();
+    std::vector<std::pair<std::string, Type>> fields;
+    for (NamedValue& value : *values) fields.emplace_back(value.name, value.type);
+    return Type::record(std::move(fields));
+  }
+  return Type::uint64();  // uid gid nsecs elapsed cpu ncpus rand cgroup goid numaid jiffies curtask
+}
+
+Type Resolver::variable(Expr& expr, Variable& node) {
+  const uint32_t* found = find_variable(node.name);
+  if (found == nullptr) {
+    error(expr.span, fmt::format("Undefined or undeclared variable: {}", node.name));
+    return Type();
+  }
+  node.slot = *found;
+  const VariableInfo& info = (*scope_->variables)[*found];
+  if (!info.type.known()) error(expr.span, "Could not resolve the type of this variable");
+  if (!scope_->assigned.contains(*found)) {
+    warn(expr.span, fmt::format("Variable used before it was assigned: {}", node.name));
+  }
+  return info.type;
+}
+
+Type Resolver::map_access(Expr& expr, MapAccess& node) {
+  if (node.key) expression(*node.key);
+  auto found = program_.maps.find(node.name);
+  if (found == program_.maps.end() || !found->second.value.known()) {
+    error(expr.span, fmt::format("Undefined map: {}", node.name));
+    if (found == program_.maps.end() || !node.key) return Type();
+    map_key(found->second, node.key.get(), expr.span);
+    return Type();
+  }
+  MapInfo& info = found->second;
+  if (node.key && !info.key && info.value.known()) {
+    error(expr.span,
+          fmt::format("{} used as a map with an explicit key (non-scalar map), previously used without an "
+                      "explicit key (scalar map)",
+                      node.name));
+    return info.value;
+  }
+  map_key(info, node.key.get(), expr.span);
+  return info.value;
+}
+
+Type Resolver::unary(Expr& expr, Unary& node) {
+  Type type = expression(*node.operand);
+  if (!type.known()) return Type();
+  if (type.casts_to_integer()) type = integer_of(type);
+  auto wrong = [&] {
+    error(expr.span, fmt::format("The {} operator can not be used on expressions of type '{}'",
+                                 spell(node.op), type.spell()));
+    return Type();
+  };
+  switch (node.op) {
+    case UnaryOp::kNot:
+      return can_be_condition(type) ? Type::boolean() : wrong();
+    case UnaryOp::kNegate:
+    case UnaryOp::kBitNot:
+      if (type.is(TypeKind::kFloat) && node.op == UnaryOp::kNegate) return type;
+      if (!type.is_integer() && !type.is(TypeKind::kBool)) return wrong();
+      return type.size() == 8 ? Type::integer(64, type.is_signed()) : Type::int64();
+    case UnaryOp::kDereference:
+      if (type.is(TypeKind::kPointer)) {
+        const Type& to = type.pointee();
+        if (to.is(TypeKind::kVoid)) {
+          error(expr.span, "Can not dereference a void pointer, cast it first");
+          return Type();
+        }
+        return to.is(TypeKind::kPointer) ? to.in_space(type.address_space()) : to;
+      }
+      return type.is_integer() ? Type::uint64() : wrong();
+    case UnaryOp::kAddressOf:
+      if (!node.operand->as<Variable>() && !node.operand->as<MapAccess>()) return wrong();
+      return Type::pointer(type, AddressSpace::kKernel);
+  }
+  return Type();
+}
+
+Type Resolver::increment(Expr& expr, Increment& node) {
+  if (auto* access = node.target->as<MapAccess>()) {
+    if (access->key) expression(*access->key);
+    MapInfo& info = map(access->name, node.target->span);
+    map_key(info, access->key.get(), node.target->span);
+    if (!info.value.known()) merge_map_value(info, Type::int64(), nullptr, expr.span);
+    Type type = info.value;
+    if (type.is_integer() && type.size() < 8)
+      merge_map_value(info, Type::integer(64, type.is_signed()), nullptr, expr.span);
+    node.target->type = info.value;
+    if (!info.value.is_integer() && !info.value.is(TypeKind::kPointer)) {
+      error(expr.span,
+            fmt::format("Type mismatch for {}: trying to assign value of type 'uint64' when map already has "
+                        "a type '{}'",
+                        access->name, info.value.spell()));
+    }
+    return info.value;
+  }
+  Type type = expression(*node.target);
+  if (!type.known()) return Type();
+  if (!type.is_integer() && !type.is(TypeKind::kPointer)) {
+    error(expr.span,
+          fmt::format("Type mismatch for {}: trying to assign value of type 'uint64' when variable already "
+                      "has a type '{}'",
+                      node.target->as<Variable>()->name, type.spell()));
+    return Type();
+  }
+  const auto& target = *node.target->as<Variable>();
+  bool grows = type.is_integer() && type.size() < 8 && !scope_->declared.contains(target.slot);
+  if (grows) {
+    type = Type::integer(64, type.is_signed());
+    (*scope_->variables)[target.slot].type = type;
+    node.target->type = type;
+    changed_ = true;
+  }
+  return type;
+}
+
+void Resolver::mismatch(const Expr& expr, const Binary& node, const Type& left_type, const Type& right_type) {
+  // Operands of arithmetic are 64 bits wide by the time they meet.
+  auto widened = [&](const Type& type) {
+    return is_comparison(node.op) || !type.is_integer() ? type : Type::integer(64, type.is_signed());
+  };
+  Type left = widened(left_type), right = widened(right_type);
+  Diagnostic* made = error(expr.span, fmt::format("Type mismatch for '{}': comparing {} with {}",
+                                                  spell(node.op), left.spell(), right.spell()));
+  made->notes.push_back({node.left->span, fmt::format("left ({})", left.spell())});
+  made->notes.push_back({node.right->span, fmt::format("right ({})", right.spell())});
+}
+
+Type Resolver::binary(Expr& expr, Binary& node) {
+  Type left = expression(*node.left), right = expression(*node.right);
+  if (!left.known() || !right.known())
+    return is_comparison(node.op) || is_logical(node.op) ? Type::boolean() : Type();
+  if (left.casts_to_integer()) left = integer_of(left);
+  if (right.casts_to_integer()) right = integer_of(right);
+  auto number = [](const Type& type) { return type.is_integer() || type.is(TypeKind::kBool); };
+  if (is_logical(node.op)) {
+    for (const auto& [side, operand] :
+         {std::pair(&left, node.left.get()), std::pair(&right, node.right.get())}) {
+      if (!can_be_condition(*side)) {
+        error(operand->span, fmt::format("The {} operator can not be used on expressions of type '{}'",
+                                         spell(node.op), side->spell()));
+      }
+    }
+    return Type::boolean();
+  }
+  if (is_comparison(node.op)) {
+    bool equality = node.op == BinaryOp::kEqual || node.op == BinaryOp::kNotEqual;
+    bool scalars =
+        (number(left) || left.is(TypeKind::kPointer)) && (number(right) || right.is(TypeKind::kPointer));
+    bool same = left.kind() == right.kind() && (equality || left.is(TypeKind::kString));
+    bool floats =
+        (left.is(TypeKind::kFloat) || number(left)) && (right.is(TypeKind::kFloat) || number(right));
+    if (!scalars && !same && !floats) mismatch(expr, node, left, right);
+    return Type::boolean();
+  }
+  if (number(left) && number(right)) {
+    Type common = common_integer(*node.left, *node.right, node.op);
+    bool mixed = left.is_signed() != right.is_signed() && common.is_signed();
+    const Type& plain = left.is_signed() ? right : left;
+    const Expr& with_sign = left.is_signed() ? *node.left : *node.right;
+    if (mixed && plain.size() == 8 && !with_sign.as<IntLiteral>() && !left.is(TypeKind::kBool) &&
+        !right.is(TypeKind::kBool)) {
+      warn((left.is_signed() ? *node.right : *node.left).span,
+           "Expression of type: uint64 being cast to type: int64. This may cause unexpected results. Use an "
+           "explicit "
+           "cast to suppress this warning.");
+    }
+    return common;
+  }
+  bool sum = node.op == BinaryOp::kAdd || node.op == BinaryOp::kSubtract;
+  if (sum && left.is(TypeKind::kPointer) && number(right)) return left;
+  if (node.op == BinaryOp::kAdd && number(left) && right.is(TypeKind::kPointer)) return right;
+  if (node.op == BinaryOp::kSubtract && left.is(TypeKind::kPointer) && right.is(TypeKind::kPointer))
+    return Type::int64();
+  bool left_float = left.is(TypeKind::kFloat), right_float = right.is(TypeKind::kFloat);
+  if ((left_float || right_float) && (left_float || number(left)) && (right_float || number(right))) {
+    return Type::floating(64);
+  }
+  mismatch(expr, node, left, right);
+  return Type();
+}
+
+Type Resolver::ternary(Expr& expr, Ternary& node) {
+  Type condition = expression(*node.condition);
+  if (!can_be_condition(condition)) {
+    error(node.condition->span, fmt::format("Invalid condition in ternary: {}", condition.spell()));
+  }
+  Type then = node.then ? expression(*node.then) : condition;
+  Type otherwise = expression(*node.otherwise);
+  if (!then.known() || !otherwise.known()) return then.known() ? then : otherwise;
+  if (then.is(TypeKind::kVoid) && otherwise.is(TypeKind::kVoid)) return then;
+  auto both = merge(then, otherwise, node.otherwise.get());
+  if (!both && node.then) both = merge(otherwise, then, node.then.get());
+  if (!both) {
+    error(expr.span, fmt::format("Branches must return the same type or compatible types: have '{}' and '{}'",
+                                 then.spell(), otherwise.spell()));
+    return Type();
+  }
+  return *both;
+}
+
+Type Resolver::if_expression(Expr& expr, If& node) {
+  Type condition = expression(*node.condition);
+  bool fine = can_be_condition(condition) || condition.is(TypeKind::kString);
+  if (!fine) error(node.condition->span, fmt::format("Invalid condition in if(): {}", condition.spell()));
+  block(node.then);
+  if (node.otherwise) expression(*node.otherwise);
+  (void)expr;
+  if (!node.then.value || !node.otherwise) return Type::void_type();
+  auto both = merge(node.then.value->type, node.otherwise->type);
+  return both.value_or(Type::void_type());
+}
+
+Type Resolver::cast(Expr& expr, Cast& node) {
+  Type from = expression(*node.operand);
+  Type to = resolve(node.type);
+  if (!to.known() || !from.known()) return to;
+  if (from.casts_to_integer()) from = integer_of(from);
+  if (to.is(TypeKind::kArray) && to.count() == 0) {
+    uint64_t element = std::max<uint64_t>(to.element().size(), 1);
+    to = Type::array(to.element(), from.size() / element, element);
+  }
+  bool scalar = from.is_scalar() || from.is(TypeKind::kFloat);
+  bool fine = false;
+  switch (to.kind()) {
+    case TypeKind::kInt:
+    case TypeKind::kEnum:
+      fine = scalar || (from.is(TypeKind::kArray) && from.size() == to.size());
+      break;
+    case TypeKind::kBool:
+      fine = scalar || from.is(TypeKind::kString);
+      break;
+    case TypeKind::kFloat:
+      fine = scalar;
+      break;
+    case TypeKind::kPointer:
+      fine = from.is_integer() || from.is(TypeKind::kPointer) || from.is(TypeKind::kArray);
+      break;
+    case TypeKind::kArray:
+      fine = from == to || (from.is_integer() && to.element().is_integer() && to.size() <= 8) ||
+             (from.is(TypeKind::kArray) && from.size() == to.size());
+      break;
+    case TypeKind::kString:
+      fine = from.is(TypeKind::kString) || (from.is(TypeKind::kArray) && from.element().size() == 1);
+      if (to.size() == 0) to = Type::string(from.size());
+      break;
+    default:
+      fine = from == to;
+      break;
+  }
+  Span head{expr.span.begin, node.type.span.end + 1, expr.span.source};
+  if (!fine) error(head, fmt::format("Cannot cast from \"{}\" to \"{}\"", from.spell(), to.spell()));
+  if (to.is(TypeKind::kPointer) && from.is(TypeKind::kPointer)) return to.in_space(from.address_space());
+  return to;
+}
+
+Type Resolver::field(Expr& expr, Field& node) {
+  Type object = expression(*node.object);
+  if (!object.known()) return Type();
+  AddressSpace from = object.address_space();
+  bool pointer = object.is(TypeKind::kPointer);
+  if (pointer) object = object.pointee();
+  if (object.is(TypeKind::kRecord)) {
+    auto found = std::ranges::find(object.fields(), node.name, &TypeField::name);
+    if (found != object.fields().end()) return found->type;
+    const auto* values = node.object->as<Builtin>();
+    if (values && values->name == "args") {
+      error(expr.span, fmt::format("Can't find function parameter {}", node.name));
+    } else if (values && values->name == "locals") {
+      error(expr.span, fmt::format("Can't find a variable '{}' here", node.name));
+    } else {
+      error(expr.span, fmt::format("Record does not contain a field named '{}'", node.name));
+    }
+    return Type();
+  }
+  if (!object.is(TypeKind::kStruct)) {
+    error(expr.span, fmt::format("Can not access field '{}' on expression of type '{}'", node.name,
+                                 pointer ? node.object->type.spell() : object.spell()));
+    return Type();
+  }
+  const StructLayout* known = layout(object.name());
+  if (known == nullptr) {
+    error(expr.span, fmt::format("Unknown struct/union: '{}'", object.name()));
+    return Type();
+  }
+  const TypeField* found = known->find(node.name);
+  if (found == nullptr) {
+    error(expr.span, fmt::format("Struct/union of type '{}' does not contain a field named '{}'",
+                                 object.name(), node.name));
+    return Type();
+  }
+  if (found->type.is(TypeKind::kPointer)) {
+    return found->type.in_space(pointer ? from : space());
+  }
+  return found->type;
+}
+
+Type Resolver::tuple_index(Expr& expr, TupleIndex& node) {
+  Type object = expression(*node.object);
+  if (!object.known()) return Type();
+  if (!object.is(TypeKind::kTuple)) {
+    error(expr.span,
+          fmt::format("Can not access index '{}' on expression of type '{}'", node.index, object.spell()));
+    return Type();
+  }
+  if (node.index >= object.fields().size()) {
+    error(expr.span, fmt::format("Invalid tuple index: {}. Found {} elements in tuple.", node.index,
+                                 object.fields().size()));
+    return Type();
+  }
+  return object.fields()[node.index].type;
+}
+
+Type Resolver::index(Expr& expr, Index& node) {
+  Type object = expression(*node.object), by = expression(*node.index);
+  if (!object.known() || !by.known()) return Type();
+  if (object.is(TypeKind::kTuple)) {
+    const auto* literal = node.index->as<IntLiteral>();
+    if (literal == nullptr || literal->value >= object.fields().size()) {
+      error(expr.span,
+            fmt::format("Invalid tuple index{}. Found {} elements in tuple.",
+                        literal ? fmt::format(": {}", literal->value) : "", object.fields().size()));
+      return Type();
+    }
+    return object.fields()[literal->value].type;
+  }
+  if (!by.is_integer()) {
+    error(expr.span,
+          fmt::format("The array index operator [] only accepts positive (unsigned) integer indices. Got "
+                      "{}.",
+                      by.spell()));
+    return Type();
+  }
+  if (object.is(TypeKind::kArray)) {
+    const auto* literal = node.index->as<IntLiteral>();
+    if (literal && (literal->negative || (object.count() > 0 && literal->value >= object.count()))) {
+      error(expr.span, fmt::format("the index {} is out of bounds for array of size {}",
+                                   literal->negative ? fmt::to_string(static_cast<int64_t>(literal->value))
+                                                     : fmt::to_string(literal->value),
+                                   object.count()));
+    }
+    return object.element();
+  }
+  if (object.is(TypeKind::kPointer)) return object.pointee();
+  if (object.is(TypeKind::kString)) return Type::int8();
+  error(expr.span,
+        fmt::format("The array index operator [] can only be used on arrays, pointers, and tuples, found "
+                    "{}.",
+                    object.spell()));
+  return Type();
+}
+
+Type Resolver::size_of(Expr& expr, SizeOf& node) {
+  Type type;
+  if (node.type) {
+    type = resolve(*node.type);
+  } else if (const auto* bare = node.operand->as<Identifier>(); bare && find_named(bare->name)) {
+    type = *find_named(bare->name);
+  } else {
+    type = expression(*node.operand);
+  }
+  if (!type.known()) return Type::uint64();
+  if (last_round_ || node.type) {
+    uint64_t size = type.size();
+    expr.node = IntLiteral{size, false, ""};
+    return literal_type(*expr.as<IntLiteral>());
+  }
+  return Type::uint64();
+}
+
+Type Resolver::offset_of(Expr& expr, OffsetOf& node) {
+  Type type;
+  if (node.type) {
+    type = resolve(*node.type);
+  } else if (const auto* bare = node.operand->as<Identifier>(); bare && find_named(bare->name)) {
+    type = *find_named(bare->name);
+  } else {
+    type = expression(*node.operand);
+  }
+  if (type.is(TypeKind::kPointer)) type = type.pointee();
+  uint64_t offset = 0;
+  for (const std::string& name : node.path) {
+    const StructLayout* known = type.is(TypeKind::kStruct) ? layout(type.name()) : nullptr;
+    const TypeField* found = known ? known->find(name) : nullptr;
+    if (found == nullptr) {
+      if (type.known()) {
+        error(expr.span, fmt::format("'{}' has no field named '{}'", type.spell(), name));
+      }
+      return Type::uint64();
+    }
+    offset += found->offset;
+    type = found->type;
+  }
+  if (last_round_ || node.type) {
+    expr.node = IntLiteral{offset, false, ""};
+    return literal_type(*expr.as<IntLiteral>());
+  }
+  return Type::uint64();
+}
+
+Type Resolver::type_info(Expr& expr, TypeInfo& node) {
+  Type type = node.type ? resolve(*node.type) : expression(*node.operand);
+  if (node.only_type) {
+    error(expr.span, "typeof() can only be used as a type");
+    return Type();
+  }
+  if (!type.known()) return Type();
+  std::string spelled = type.spell();
+  return Type::record({{"base_ty", Type::string(16)}, {"full_ty", Type::string(spelled.size() + 1)}});
+}
+
+}  // namespace uscope::lang

@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/resolver.h"
+
+namespace uscope::lang {
+namespace {
+
+std::optional<Type> language_type(std::string_view name) {
+  if (name == "void") return Type::void_type();
+  if (name == "bool") return Type::boolean();
+  if (name == "string") return Type::string(0);
+  if (name == "buffer") return Type::buffer(0);
+  if (name == "inet") return Type::opaque(TypeKind::kInet, 20);
+  if (name == "timestamp") return Type::opaque(TypeKind::kTimestamp, 16);
+  if (name == "usym_t") return Type::opaque(TypeKind::kUserSymbol, 16);
+  if (name == "ksym_t") return Type::opaque(TypeKind::kKernelSymbol, 8);
+  if (name == "count_t") return Type::opaque(TypeKind::kCount);
+  if (name == "sum_t") return Type::opaque(TypeKind::kSum);
+  if (name == "avg_t") return Type::opaque(TypeKind::kAvg);
+  if (name == "min_t") return Type::opaque(TypeKind::kMin);
+  if (name == "max_t") return Type::opaque(TypeKind::kMax);
+  if (name == "stats_t") return Type::opaque(TypeKind::kStats);
+  return find_c_base_type(name);
+}
+
+}  // namespace
+
+std::optional<Type> Resolver::find_named(const std::string& name) {
+  if (auto type = language_type(name)) return type;
+  if (auto type = program_.c_types.find_type(name)) return type;
+  if (const StructLayout* known = layout(name)) return Type::structure(known->name, known->size);
+  return types_.find_type(name);
+}
+
+const StructLayout* Resolver::layout(const std::string& name) {
+  if (const StructLayout* own = program_.c_types.find_struct(name)) return own;
+  auto known = layouts_.find(name);
+  if (known == layouts_.end()) {
+    auto found = types_.find_struct(name);
+    if (!found) return nullptr;
+    known = layouts_.emplace(name, std::move(*found)).first;
+  }
+  return &known->second;
+}
+
+Type Resolver::resolve(const TypeSpec& spec) {
+  Type type;
+  if (spec.of) {
+    type = spec.of->type.known() ? spec.of->type : expression(*spec.of);
+  } else if (auto found = find_named(spec.name)) {
+    type = *found;
+  } else if (spec.name.starts_with("struct ") || spec.name.starts_with("union ") || spec.pointers == 0 ||
+             !spec.name.empty()) {
+    error(spec.span, fmt::format("Cannot resolve unknown type \"{}\"", spec.name));
+    return Type();
+  }
+  bool sized = (type.is(TypeKind::kString) || type.is(TypeKind::kBuffer)) && spec.pointers == 0;
+  if (sized && spec.dimensions.size() == 1) {
+    constexpr uint64_t kLargest = 1 << 20;
+    if (spec.dimensions[0] > kLargest) {
+      error(spec.span, fmt::format("{}[{}] is too large", spec.name, spec.dimensions[0]));
+      return Type();
+    }
+    return type.is(TypeKind::kString) ? Type::string(spec.dimensions[0]) : Type::buffer(spec.dimensions[0]);
+  }
+  for (uint32_t i = 0; i < spec.pointers; ++i) type = Type::pointer(type, space());
+  for (auto dimension = spec.dimensions.rbegin(); dimension != spec.dimensions.rend(); ++dimension) {
+    uint64_t size = 0;
+    if (__builtin_mul_overflow(*dimension, type.size(), &size) || size > (1 << 20)) {
+      error(spec.span, "array type is too large");
+      return Type();
+    }
+    type = Type::array(type, *dimension, type.size());
+  }
+  return type;
+}
+
+AddressSpace Resolver::space() const {
+  auto user = [](ProbeKind kind) {
+    return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe || kind == ProbeKind::kUsdt;
+  };
+  return all_probes(user) ? AddressSpace::kUser : AddressSpace::kNone;
+}
+
+bool Resolver::all_probes(bool (*test)(ProbeKind)) const {
+  if (scope_->attach_points == nullptr) return true;
+  return std::ranges::all_of(*scope_->attach_points, test, &AttachSpec::kind);
+}
+
+bool Resolver::any_probe(bool (*test)(ProbeKind)) const {
+  return scope_->attach_points != nullptr &&
+         std::ranges::any_of(*scope_->attach_points, test, &AttachSpec::kind);
+}
+
+std::string_view Resolver::first_probe_type() const {
+  if (scope_->attach_points == nullptr || scope_->attach_points->empty()) return "function";
+  return probe_type(scope_->attach_points->front().kind);
+}
+
+// What `args` or `locals` hold. Several attach points must agree.
+std::optional<std::vector<NamedValue>> Resolver::probe_values(bool locals, Span span) {
+  std::optional<std::vector<NamedValue>> out;
+  if (scope_->attach_points == nullptr) return out;
+  for (const AttachSpec& probe : *scope_->attach_points) {
+    auto found = locals ? types_.locals(probe) : types_.arguments(probe);
+    if (!found) {
+      error(span, locals ? fmt::format("No variables are known at {}", probe.text)
+                         : fmt::format("Cannot resolve args for {}: no debug info", probe.text));
+      return std::nullopt;
+    }
+    auto same = [](const NamedValue& a, const NamedValue& b) { return a.name == b.name && a.type == b.type; };
+    if (out && !std::ranges::equal(*out, *found, same)) {
+      error(span, fmt::format("Probe has attach points with mixed arguments: {}", probe.text));
+      return out;
+    }
+    out = std::move(found);
+  }
+  return out;
+}
+
+}  // namespace uscope::lang

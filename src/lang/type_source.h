@@ -1,0 +1,61 @@
+// What the language has to know of the traced program, declared here and supplied by others: layouts of its
+// structs, its enums and typedefs, and what a probe has at hand there. Tests supply tables.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lang/attach_point.h"
+#include "lang/types.h"
+
+namespace uscope::lang {
+
+struct NamedValue {
+  std::string name;
+  Type type;
+};
+
+struct Constant {
+  Type type;  // an enumeration
+  int64_t value = 0;
+};
+
+class TypeSource {
+ public:
+  virtual ~TypeSource() = default;
+
+  // "struct foo", "union bar"; also a bare name where the program's language has no tags.
+  virtual std::optional<StructLayout> find_struct(std::string_view name) const = 0;
+  // A typedef, an enum ("enum color"), a class or base type of the program.
+  virtual std::optional<Type> find_type(std::string_view name) const = 0;
+  // An enumerator.
+  virtual std::optional<Constant> find_constant(std::string_view name) const = 0;
+  // The name of an enum's value, for %s.
+  virtual std::optional<std::string> enumerator(std::string_view enum_name, int64_t value) const = 0;
+
+  // Arguments of the function (or usdt) at a probe, nothing when they are not known (no debug info).
+  virtual std::optional<std::vector<NamedValue>> arguments(const AttachSpec& probe) const = 0;
+  // Variables in scope there.
+  virtual std::optional<std::vector<NamedValue>> locals(const AttachSpec& probe) const = 0;
+  virtual std::optional<Type> return_type(const AttachSpec& probe) const = 0;
+  // A global variable's type, for uaddr() and bare names.
+  virtual std::optional<Type> global(const AttachSpec& probe, std::string_view name) const = 0;
+};
+
+// Knows nothing: a program without debug info.
+class NoTypes final : public TypeSource {
+ public:
+  std::optional<StructLayout> find_struct(std::string_view) const override { return std::nullopt; }
+  std::optional<Type> find_type(std::string_view) const override { return std::nullopt; }
+  std::optional<Constant> find_constant(std::string_view) const override { return std::nullopt; }
+  std::optional<std::string> enumerator(std::string_view, int64_t) const override { return std::nullopt; }
+  std::optional<std::vector<NamedValue>> arguments(const AttachSpec&) const override { return std::nullopt; }
+  std::optional<std::vector<NamedValue>> locals(const AttachSpec&) const override { return std::nullopt; }
+  std::optional<Type> return_type(const AttachSpec&) const override { return std::nullopt; }
+  std::optional<Type> global(const AttachSpec&, std::string_view) const override { return std::nullopt; }
+};
+
+}  // namespace uscope::lang

@@ -1,0 +1,174 @@
+// Layouts as the compiler of this test makes them: the same definitions are given to both.
+#include "lang/c_types.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "parsing.h"
+
+namespace uscope::lang {
+namespace {
+
+struct Read {
+  Parsed parsed;
+  CTypes types;
+
+  explicit Read(const std::string& text) : parsed(text + "\nBEGIN { }") {
+    if (parsed.program) types = CTypes::read(*parsed.program, parsed.sources, NoTypes(), parsed.diagnostics);
+  }
+  const TypeField& field(std::string_view name, std::string_view field_name) {
+    const StructLayout* layout = types.find_struct(name);
+    EXPECT_NE(layout, nullptr) << parsed.errors();
+    const TypeField* found = layout ? layout->find(field_name) : nullptr;
+    EXPECT_NE(found, nullptr) << field_name;
+    static const TypeField kNone;
+    return found ? *found : kNone;
+  }
+};
+
+struct mixed {
+  char a;
+  int b;
+  char c;
+  long d;
+  short e[3];
+  void* f;
+  int (*g)(int, char);
+  double h;
+  struct {
+    int x;
+    char y;
+  } i;
+  union {
+    int j;
+    long k;
+  };
+  char tail;
+};
+const char* kMixed =
+    "struct mixed { char a; int b; char c; long d; short e[3]; void *f; int (*g)(int, char); double h;\n"
+    "  struct { int x; char y; } i; union { int j; long k; }; char tail; };";
+
+TEST(CTypes, OffsetsAndSizes) {
+  Read read(kMixed);
+  EXPECT_EQ(read.types.find_struct("struct mixed")->size, sizeof(mixed));
+  EXPECT_EQ(read.field("struct mixed", "b").offset, offsetof(mixed, b));
+  EXPECT_EQ(read.field("struct mixed", "d").offset, offsetof(mixed, d));
+  EXPECT_EQ(read.field("struct mixed", "e").offset, offsetof(mixed, e));
+  EXPECT_EQ(read.field("struct mixed", "f").offset, offsetof(mixed, f));
+  EXPECT_EQ(read.field("struct mixed", "g").offset, offsetof(mixed, g));
+  EXPECT_EQ(read.field("struct mixed", "h").offset, offsetof(mixed, h));
+  EXPECT_EQ(read.field("struct mixed", "i").offset, offsetof(mixed, i));
+  EXPECT_EQ(read.field("struct mixed", "j").offset, offsetof(mixed, j));
+  EXPECT_EQ(read.field("struct mixed", "k").offset, offsetof(mixed, k));
+  EXPECT_EQ(read.field("struct mixed", "tail").offset, offsetof(mixed, tail));
+  EXPECT_EQ(read.field("struct mixed", "e").type.spell(), "int16[3]");
+}
+
+struct bits {
+  uint32_t a : 4;
+  uint32_t b : 28;
+  uint32_t c : 1;
+  uint8_t d : 7;
+  uint16_t e : 10;
+  uint64_t f : 40;
+  int g;
+};
+
+TEST(CTypes, Bitfields) {
+  Read read(
+      "struct bits { uint32_t a : 4; uint32_t b : 28; uint32_t c : 1; uint8_t d : 7; uint16_t e : 10; "
+      "uint64_t f : 40; "
+      "int g; };");
+  EXPECT_EQ(read.types.find_struct("struct bits")->size, sizeof(bits));
+  EXPECT_EQ(read.field("struct bits", "g").offset, offsetof(bits, g));
+  // Set one field at a time and find it again where the layout says.
+  auto check = [&](const char* name, const bits& value, uint64_t want) {
+    const TypeField& field = read.field("struct bits", name);
+    uint64_t unit = 0;
+    memcpy(&unit, reinterpret_cast<const char*>(&value) + field.offset, field.type.size());
+    EXPECT_EQ((unit >> field.bit_offset) & ((uint64_t{1} << field.bit_width) - 1), want) << name;
+  };
+  bits value{};
+  value.a = 5;
+  value.b = 0x7654321;
+  value.c = 1;
+  value.d = 0x55;
+  value.e = 0x3a5;
+  value.f = 0x123456789a;
+  check("a", value, 5);
+  check("b", value, 0x7654321);
+  check("c", value, 1);
+  check("d", value, 0x55);
+  check("e", value, 0x3a5);
+  check("f", value, 0x123456789a);
+}
+
+struct __attribute__((packed)) packed {
+  char a;
+  int b;
+  long c;
+};
+
+TEST(CTypes, PackedInFrontAndBehind) {
+  EXPECT_EQ(Read("struct p { char a; int b; long c; } __attribute__((packed));")
+                .types.find_struct("struct p")
+                ->size,
+            sizeof(packed));
+  EXPECT_EQ(Read("struct __attribute__((packed)) p { char a; int b; long c; };")
+                .types.find_struct("struct p")
+                ->size,
+            sizeof(packed));
+}
+
+TEST(CTypes, UnionsPointersToThemselvesAndTypedefs) {
+  Read read(
+      "struct node { struct node *next; unsigned char data[4][2]; };\nunion u { char text[16]; unsigned long "
+      "w; };\n"
+      "typedef struct { int x; } point, *point_ptr;\nstruct user { point p; point_ptr q; struct node n; };");
+  EXPECT_EQ(read.field("struct node", "next").type.spell(), "struct node *");
+  EXPECT_EQ(read.field("struct node", "data").type.size(), 8u);
+  EXPECT_EQ(read.types.find_struct("union u")->size, 16u);
+  EXPECT_EQ(read.types.find_struct("point")->size, 4u);
+  EXPECT_EQ(read.field("struct user", "n").offset, 16u);
+}
+
+TEST(CTypes, Enums) {
+  Read read("#define BASE 10\nenum color { RED, GREEN = BASE, BLUE, NEG = -1 };\nenum { ANON = 1 << 3 };");
+  EXPECT_EQ(read.types.find_constant("RED")->value, 0);
+  EXPECT_EQ(read.types.find_constant("BLUE")->value, 11);
+  EXPECT_EQ(read.types.find_constant("NEG")->value, -1);
+  EXPECT_EQ(read.types.find_constant("ANON")->value, 8);
+  EXPECT_EQ(read.types.find_constant("BLUE")->type.spell(), "enum color");
+  EXPECT_EQ(read.types.enumerators("enum color")->size(), 4u);
+}
+
+TEST(CTypes, ConditionsAndIncludes) {
+  Read read(
+      "#include <x.h>\n#define A\n#ifdef A\nstruct a { int x; };\n#else\nstruct b { int x; };\n#endif\n#if "
+      "0\n"
+      "struct c { int x; };\n#endif");
+  EXPECT_NE(read.types.find_struct("struct a"), nullptr);
+  EXPECT_EQ(read.types.find_struct("struct b"), nullptr);
+  EXPECT_EQ(read.types.find_struct("struct c"), nullptr);
+  EXPECT_EQ(read.types.includes(), std::vector<std::string>{"<x.h>"});
+}
+
+std::string problem(const std::string& text) { return first_error(Read(text).parsed.diagnostics); }
+
+TEST(CTypes, Mistakes) {
+  EXPECT_EQ(problem("struct a { int x; foo y; };"), "unknown type name 'foo'");
+  EXPECT_EQ(problem("enum a { A, B }; enum b { A };"), "redefinition of enumerator 'A'");
+  EXPECT_EQ(problem("struct a { struct b c; };"), "field 'c' has incomplete type 'struct b'");
+  EXPECT_EQ(problem("struct a { int x[99999999999]; };"), "array is too large");
+  EXPECT_EQ(problem("struct a { int x : 40; };"), "width of bitfield 'x' exceeds its type");
+  std::string deep;
+  for (int i = 0; i < 200; ++i) deep += "struct { ";
+  EXPECT_EQ(problem("struct a { " + deep + std::string(201, '}')), "C definition nested too deeply");
+}
+
+}  // namespace
+}  // namespace uscope::lang
