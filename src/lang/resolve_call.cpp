@@ -338,39 +338,126 @@ Type Resolver::user_function(Expr& expr, Call& node, const TypedFunction& functi
   return function.result;
 }
 
+// Types one argument. Maps given as a whole, words and variables to be set are not read.
+void Resolver::argument(const FunctionSpec* spec, const Call& node, size_t position) {
+  Expr& given = *node.arguments[position];
+  ArgumentSort sort = spec ? spec->sort(position) : ArgumentSort::kAny;
+  if (spec && spec->sort(0) == ArgumentSort::kMode && given.as<Identifier>()) return;
+  const auto* map = position == 0 ? given.as<MapAccess>() : nullptr;
+  bool whole = map && !map->key && (node.name == "print" || node.name == "len" || sort == ArgumentSort::kMap);
+  if (whole || (map && node.name == "delete")) {
+    if (map->key) expression(*map->key);
+    auto found = program_.maps.find(map->name);
+    if (found != program_.maps.end()) given.type = found->second.value;
+    if (node.name == "print" && !given.type.known())
+      error(given.span, fmt::format("Undefined map: {}", map->name));
+    return;
+  }
+  auto* variable = sort == ArgumentSort::kVariable ? given.as<Variable>() : nullptr;
+  if (variable == nullptr) {
+    expression(given);
+  } else if (const uint32_t* slot = find_variable(variable->name)) {
+    variable->slot = *slot;
+    given.type = (*scope_->variables)[*slot].type;
+  } else {
+    error(given.span, fmt::format("Undefined or undeclared variable: {}", variable->name));
+  }
+}
+
+// nsecs(monotonic), pid(init).
+Type Resolver::with_mode(const Call& node) {
+  Expr& given = *node.arguments[0];
+  const auto* word = given.as<Identifier>();
+  std::string_view mode = word ? std::string_view(word->name) : "";
+  given.type = Type::opaque(TypeKind::kMode);
+  if (node.name == "nsecs") {
+    bool clock = mode == "monotonic" || mode == "boot" || mode == "tai" || mode == "sw_tai";
+    if (!clock) error(given.span, fmt::format("Invalid timestamp mode: {}", mode));
+    return Type::uint64();
+  }
+  if (mode != "curr_ns" && mode != "init") {
+    error(given.span, fmt::format("Invalid PID namespace mode: {} (expects: curr_ns or init)", mode));
+  }
+  return Type::uint32();
+}
+
+Type Resolver::register_value(const Expr& expr, const Call& node) {
+  auto has_registers = [](ProbeKind kind) {
+    return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe || kind == ProbeKind::kUsdt ||
+           kind == ProbeKind::kKprobe || kind == ProbeKind::kKretprobe || kind == ProbeKind::kProfile ||
+           kind == ProbeKind::kSoftware || kind == ProbeKind::kHardware;
+  };
+  if (!all_probes(has_registers)) {
+    error(expr.span,
+          fmt::format("reg can not be used with \"{}\" probes", spell(scope_->attach_points->front().kind)));
+  }
+  const std::string& name = node.arguments[0]->as<StringLiteral>()->value;
+  if (std::ranges::find(kRegisters, name) == kRegisters.end()) {
+    error(expr.span, fmt::format("'{}' is not a valid register on this architecture (x86_64)", name));
+  }
+  return Type::uint64();
+}
+
+// Functions whose argument is the text of a name or an address.
+Type Resolver::named_address(const Expr& expr, const Call& node) {
+  const std::string& text = node.arguments[0]->as<StringLiteral>()->value;
+  if (node.name == "pton") {
+    if (!is_address(text)) {
+      error(expr.span,
+            fmt::format("pton() expects an string argument of an IPv4/IPv6 address, got {}", text));
+    }
+    return Type::array(Type::uint8(), text.find(':') != std::string::npos ? 16 : 4, 1);
+  }
+  if (scope_->attach_points && !scope_->attach_points->empty()) {
+    if (auto known = types_.global(scope_->attach_points->front(), text)) {
+      return Type::pointer(*known, AddressSpace::kUser);
+    }
+  }
+  return Type::pointer(Type::uint64(), AddressSpace::kUser);
+}
+
+// The rest: functions whose result depends on nothing but their name and their first argument.
+Type Resolver::plain_function(const Expr& expr, const Call& node) {
+  const std::string& name = node.name;
+  const Type first = node.arguments.empty() ? Type() : node.arguments[0]->type;
+  bool pointer = first.is_integer() || first.is(TypeKind::kPointer) || first.is(TypeKind::kArray);
+  if (name == "join" && first.known() && !pointer) {
+    error(expr.span,
+          fmt::format("join() only supports int or pointer arguments ({} provided)", kind_word(first)));
+  }
+  if (name == "strncmp" && node.arguments[2]->as<IntLiteral>()->negative) {
+    error(expr.span, "Builtin strncmp requires a non-negative literal");
+  }
+  if (name == "exit" || name == "time" || name == "join" || name == "signal" || name == "signal_thread" ||
+      name == "assert" || name == "static_assert") {
+    return Type::void_type();
+  }
+  if (name == "bswap")
+    return Type::integer(static_cast<unsigned>(std::max<uint64_t>(first.size(), 1) * 8), false);
+  if (name == "uptr") return first.is(TypeKind::kPointer) ? first.in_space(AddressSpace::kUser) : first;
+  if (name == "kptr") return first.is(TypeKind::kPointer) ? first.in_space(AddressSpace::kKernel) : first;
+  if (name == "usym") return Type::opaque(TypeKind::kUserSymbol, 16);
+  if (name == "ksym") return Type::opaque(TypeKind::kKernelSymbol);
+  if (name == "ntop") return Type::opaque(TypeKind::kInet, 20);
+  if (name == "macaddr") return Type::opaque(TypeKind::kMacAddress, 6);
+  if (name == "strftime") return Type::opaque(TypeKind::kTimestamp, 16);
+  if (name == "strerror") return Type::opaque(TypeKind::kStrerror);
+  if (name == "cgroup_path") return Type::opaque(TypeKind::kCgroupPath, 16);
+  if (name == "syscall_name") return Type::string(32);
+  if (name == "comm" || name == "pcomm") return Type::string(16);
+  if (name == "ppid") return Type::uint32();
+  if (name == "str_concat") {
+    return Type::string(
+        std::min(first.size() + node.arguments[1]->type.size(), program_.settings.max_strlen));
+  }
+  if (name == "strcontains" || name == "globmatch" || name.starts_with("is_")) return Type::boolean();
+  if (name == "strncmp" || name == "strstr" || name == "strcap" || name == "memcmp") return Type::int64();
+  return Type::uint64();  // strlen, kaddr, cgroupid
+}
+
 Type Resolver::call(Expr& expr, Call& node) {
   const FunctionSpec* spec = find_function(node.name);
-  bool wants_words = spec && spec->sort(0) == ArgumentSort::kMode;
-  for (size_t i = 0; i < node.arguments.size(); ++i) {
-    Expr& argument = *node.arguments[i];
-    if (wants_words && argument.as<Identifier>()) continue;
-    // A map given as a whole is not read.
-    const auto* map = argument.as<MapAccess>();
-    bool whole =
-        map && !map->key && i == 0 &&
-        (node.name == "print" || node.name == "len" || (spec && spec->sort(0) == ArgumentSort::kMap));
-    bool deleted = i == 0 && node.name == "delete" && map;
-    if (whole || deleted) {
-      if (map->key) expression(*map->key);
-      auto found = program_.maps.find(map->name);
-      if (found != program_.maps.end()) argument.type = found->second.value;
-      if (node.name == "print" && !argument.type.known())
-        error(argument.span, fmt::format("Undefined map: {}", map->name));
-      continue;
-    }
-    bool set = spec && spec->sort(i) == ArgumentSort::kVariable && argument.as<Variable>();
-    if (set) {
-      if (const uint32_t* slot = find_variable(argument.as<Variable>()->name)) {
-        argument.as<Variable>()->slot = *slot;
-        argument.type = (*scope_->variables)[*slot].type;
-      } else {
-        error(argument.span,
-              fmt::format("Undefined or undeclared variable: {}", argument.as<Variable>()->name));
-      }
-      continue;
-    }
-    expression(argument);
-  }
+  for (size_t i = 0; i < node.arguments.size(); ++i) argument(spec, node, i);
   if (spec == nullptr) {
     for (const TypedFunction& function : program_.functions) {
       if (function.name == node.name) return user_function(expr, node, function);
@@ -393,7 +480,6 @@ Type Resolver::call(Expr& expr, Call& node) {
   }
   if (spec->aggregate) return aggregate(expr, node);
   const std::string& name = node.name;
-  const Type first = node.arguments.empty() ? Type() : node.arguments[0]->type;
   if (name == "print") return print(expr, node);
   if (name == "ustack" || name == "kstack") return stack(expr, node);
   if (name == "str" || name == "buf") return text_function(expr, node);
@@ -401,86 +487,10 @@ Type Resolver::call(Expr& expr, Call& node) {
       name == "len") {
     return map_function(expr, node);
   }
-  if (name == "join" && first.known() && !first.is_integer() && !first.is(TypeKind::kPointer) &&
-      !first.is(TypeKind::kArray)) {
-    error(expr.span,
-          fmt::format("join() only supports int or pointer arguments ({} provided)", kind_word(first)));
-  }
-  if (name == "exit" || name == "time" || name == "join" || name == "signal" || name == "signal_thread" ||
-      name == "assert" || name == "static_assert") {
-    return Type::void_type();
-  }
-  if (name == "nsecs" || name == "pid" || name == "tid") {
-    const auto* word = node.arguments[0]->as<Identifier>();
-    std::string_view mode = word ? std::string_view(word->name) : "";
-    bool clock = mode == "monotonic" || mode == "boot" || mode == "tai" || mode == "sw_tai";
-    bool ns = mode == "curr_ns" || mode == "init";
-    if (name == "nsecs" && !clock)
-      error(node.arguments[0]->span, fmt::format("Invalid timestamp mode: {}", mode));
-    if (name != "nsecs" && !ns) {
-      error(node.arguments[0]->span,
-            fmt::format("Invalid PID namespace mode: {} (expects: curr_ns or init)", mode));
-    }
-    node.arguments[0]->type = Type::opaque(TypeKind::kMode);
-    return name == "nsecs" ? Type::uint64() : Type::uint32();
-  }
-  if (name == "reg") {
-    const std::string& reg = node.arguments[0]->as<StringLiteral>()->value;
-    auto has_registers = [](ProbeKind kind) {
-      return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe || kind == ProbeKind::kUsdt ||
-             kind == ProbeKind::kKprobe || kind == ProbeKind::kKretprobe || kind == ProbeKind::kProfile ||
-             kind == ProbeKind::kSoftware || kind == ProbeKind::kHardware;
-    };
-    if (!all_probes(has_registers)) {
-      error(expr.span, fmt::format("reg can not be used with \"{}\" probes",
-                                   spell(scope_->attach_points->front().kind)));
-    }
-    if (std::ranges::find(kRegisters, reg) == kRegisters.end()) {
-      error(expr.span, fmt::format("'{}' is not a valid register on this architecture (x86_64)", reg));
-    }
-    return Type::uint64();
-  }
-  if (name == "pton") {
-    const std::string& address = node.arguments[0]->as<StringLiteral>()->value;
-    if (!is_address(address)) {
-      error(expr.span,
-            fmt::format("pton() expects an string argument of an IPv4/IPv6 address, got {}", address));
-    }
-    return Type::array(Type::uint8(), address.find(':') != std::string::npos ? 16 : 4, 1);
-  }
-  if (name == "bswap")
-    return Type::integer(static_cast<unsigned>(std::max<uint64_t>(first.size(), 1) * 8), false);
-  if (name == "uptr") return first.is(TypeKind::kPointer) ? first.in_space(AddressSpace::kUser) : first;
-  if (name == "kptr") return first.is(TypeKind::kPointer) ? first.in_space(AddressSpace::kKernel) : first;
-  if (name == "uaddr") {
-    const auto* symbol = node.arguments[0]->as<StringLiteral>();
-    if (scope_->attach_points && !scope_->attach_points->empty()) {
-      if (auto known = types_.global(scope_->attach_points->front(), symbol->value)) {
-        return Type::pointer(*known, AddressSpace::kUser);
-      }
-    }
-    return Type::pointer(Type::uint64(), AddressSpace::kUser);
-  }
-  if (name == "usym") return Type::opaque(TypeKind::kUserSymbol, 16);
-  if (name == "ksym") return Type::opaque(TypeKind::kKernelSymbol);
-  if (name == "ntop") return Type::opaque(TypeKind::kInet, 20);
-  if (name == "macaddr") return Type::opaque(TypeKind::kMacAddress, 6);
-  if (name == "strftime") return Type::opaque(TypeKind::kTimestamp, 16);
-  if (name == "strerror") return Type::opaque(TypeKind::kStrerror);
-  if (name == "cgroup_path") return Type::opaque(TypeKind::kCgroupPath, 16);
-  if (name == "syscall_name") return Type::string(32);
-  if (name == "comm" || name == "pcomm") return Type::string(16);
-  if (name == "ppid") return Type::uint32();
-  if (name == "str_concat") {
-    return Type::string(
-        std::min(first.size() + node.arguments[1]->type.size(), program_.settings.max_strlen));
-  }
-  if (name == "strncmp" && node.arguments[2]->as<IntLiteral>()->negative) {
-    error(expr.span, "Builtin strncmp requires a non-negative literal");
-  }
-  if (name == "strcontains" || name == "globmatch" || name.starts_with("is_")) return Type::boolean();
-  if (name == "strncmp" || name == "strstr" || name == "strcap" || name == "memcmp") return Type::int64();
-  return Type::uint64();  // strlen, kaddr, cgroupid
+  if (name == "nsecs" || name == "pid" || name == "tid") return with_mode(node);
+  if (name == "reg") return register_value(expr, node);
+  if (name == "pton" || name == "uaddr") return named_address(expr, node);
+  return plain_function(expr, node);
 }
 
 }  // namespace uscope::lang

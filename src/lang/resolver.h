@@ -88,6 +88,11 @@ class Resolver {
 
   // resolve_call.cpp
   Type call(Expr& expr, Call& node);
+  void argument(const FunctionSpec* spec, const Call& node, size_t position);
+  Type with_mode(const Call& node);
+  Type register_value(const Expr& expr, const Call& node);
+  Type named_address(const Expr& expr, const Call& node);
+  Type plain_function(const Expr& expr, const Call& node);
   bool check_arguments(const Expr& expr, const FunctionSpec& spec, Call& node);
   void check_format(const Expr& expr, const Call& node);
   Type aggregate(const Expr& expr, Call& node);
