@@ -1,0 +1,73 @@
+#include "engine/kernel/bpf_calls.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace uscope::engine::kernel {
+
+namespace {
+
+OrErrno<Fd> owned(int fd) {
+  if (fd < 0) return std::unexpected(errno);
+  return Fd(fd);
+}
+
+}  // namespace
+
+int bpf_call(bpf_cmd command, void* attributes, uint32_t size) {
+  return int(::syscall(SYS_bpf, command, attributes, size));
+}
+
+OrErrno<Fd> create_uprobe_multi_link(UprobeMultiLink& link) {
+  return owned(bpf_call(BPF_LINK_CREATE, &link, sizeof link));
+}
+
+OrErrno<Fd> create_perf_link(int program, int event, uint64_t cookie) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof attributes);
+  attributes.link_create.prog_fd = uint32_t(program);
+  attributes.link_create.target_fd = uint32_t(event);
+  attributes.link_create.attach_type = BPF_PERF_EVENT;
+  attributes.link_create.perf_event.bpf_cookie = cookie;
+  return owned(bpf_call(BPF_LINK_CREATE, &attributes, sizeof attributes.link_create));
+}
+
+OrErrno<Fd> open_perf_event(const perf_event_attr& attributes, pid_t pid, int cpu) {
+  return owned(int(::syscall(SYS_perf_event_open, &attributes, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC)));
+}
+
+std::string object_name(std::string_view name) {
+  std::string result(name.substr(0, BPF_OBJ_NAME_LEN - 1));
+  for (char& c : result) {
+    bool is_legal = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!is_legal) c = '_';
+  }
+  return result;
+}
+
+void lift_memlock_limit() {
+  rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+  if (::setrlimit(RLIMIT_MEMLOCK, &limit) == 0) return;
+  // Without the right to raise the hard limit, all of it is still more than the default soft one.
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+void make_room_for_fds(size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  rlim_t needed = rlim_t(wanted) + 512;  // what uscope itself has open, generously
+  if (limit.rlim_cur >= needed) return;
+  rlimit raised{needed, std::max(needed, limit.rlim_max)};
+  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace uscope::engine::kernel

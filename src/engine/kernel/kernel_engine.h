@@ -1,0 +1,90 @@
+// The engine on the kernel's side: uprobes and perf events that run eBPF, by raw system calls (Debian's
+// libbpf is older than uprobe_multi). Everything hangs on file descriptors, so a killed uscope leaves nothing
+// behind; only probes of the tracefs way do, which the next attach takes out.
+//
+// Conventions with the code that it runs:
+//   - Timer and RunOnce codes run on the calling thread (BPF_PROG_TEST_RUN of a raw tracepoint program) and
+//     must not read their context.
+//   - A PerCpuArray map named "lost" with 8-byte values counts the records that found no room: lost() is its
+//     sum.
+//   - An Array map whose value's address is taken (MapReference::is_value) has one entry: the kernel's rule.
+//   - Records of several RingBuffer maps are handed over map by map; in order within each.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "base/fd.h"
+#include "engine/engine.h"
+#include "engine/kernel/loader.h"
+#include "engine/kernel/map.h"
+#include "engine/kernel/ring_buffer.h"
+#include "engine/kernel/uprobes.h"
+
+namespace uscope::engine::kernel {
+
+struct KernelOptions {
+  // How user probes are attached. Auto: all in one link where the kernel can, else one by one, else through
+  // tracefs. The others are taken or fail.
+  enum class Prefer { Auto, Multi, PerfEvents, Tracefs };
+  Prefer prefer = Prefer::Auto;
+};
+
+class KernelEngine final : public Engine {
+ public:
+  explicit KernelEngine(KernelOptions options = {}) : options_(options) {}
+  ~KernelEngine() override { detach(); }
+
+  Status load(const codegen::Program& program) override;
+  Result<AttachReport> attach(const std::vector<Attachment>& attachments) override;
+  Status run(uint32_t code) override;
+  Result<size_t> poll(std::chrono::milliseconds timeout,
+                      const std::function<void(Bytes)>& on_record) override;
+  uint64_t lost() override;
+  Status for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) override;
+  Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) override;
+  Status set_entry(uint32_t map, Bytes key, Bytes value) override;
+  Status remove_entry(uint32_t map, Bytes key) override;
+  Status clear(uint32_t map) override;
+  void detach() override;
+
+ private:
+  struct Timer {
+    Fd clock;
+    uint32_t code = 0;
+  };
+
+  Status make_maps();
+  Status open_rings();
+  Status load_codes();
+  // The program for a code in a shape, loaded when first asked for. With a pid, it ends at once elsewhere.
+  Result<int> program(uint32_t code, Shape shape, std::optional<pid_t> only_pid = {});
+  Result<const Map*> map_at(uint32_t index) const;
+  Status check(const Attachment& attachment) const;
+
+  Result<AttachedUprobes> attach_uprobes(const Attachment& attachment);
+  // For the kinds that are one event and not a list of sites.
+  Status attach_event(const Attachment& attachment);
+  Status start_timer(const Attachment& attachment);
+  Status run_due_timers();
+  size_t consume(const std::function<void(Bytes)>& on_record);
+  bool has_records() const;
+
+  KernelOptions options_;
+  codegen::Program program_;
+  bool is_loaded_ = false;
+  std::vector<Map> maps_;
+  std::map<std::tuple<uint32_t, Shape, pid_t>, Fd> programs_;
+  std::optional<MultiSupport> multi_support_;
+  std::vector<RingBuffer> rings_;
+  Fd epoll_;
+  std::vector<Timer> timers_;
+  std::vector<Fd> events_;
+  std::vector<AttachedUprobes> uprobes_;
+};
+
+}  // namespace uscope::engine::kernel

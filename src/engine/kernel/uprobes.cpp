@@ -1,0 +1,187 @@
+#include "engine/kernel/uprobes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/kernel/bpf_calls.h"
+#include "engine/kernel/perf_event.h"
+
+namespace uscope::engine::kernel {
+
+namespace {
+
+SiteFailure failure_at(const Attachment& attachment, size_t site, int error_number) {
+  Error error = Error::from_errno(
+      fmt::format("probing {} at offset 0x{:x}", attachment.file, attachment.sites[site].offset.value),
+      error_number);
+  if (error_number == EACCES || error_number == EPERM)
+    error = std::move(error).with_hint("the kernel's uprobes need root or CAP_SYS_ADMIN");
+  if (error_number == ESRCH)
+    error = std::move(error).with_hint(fmt::format("is process {} still there?", attachment.pid.value_or(0)));
+  if (error_number == EMFILE) error = std::move(error).with_hint("raise the limit of open files (ulimit -n)");
+  return {site, error_number, std::move(error)};
+}
+
+// Would fewer sites fare better? Not when the process is gone or the whole way is closed.
+bool concerns_all_sites(int error_number) {
+  return error_number == ESRCH || error_number == EPERM || error_number == EACCES || error_number == EMFILE ||
+         error_number == ENFILE || error_number == ENOENT || error_number == EBADF ||
+         error_number == EOPNOTSUPP;
+}
+
+// The columns that a multi link takes, for all sites; a link uses a stretch of them.
+struct Columns {
+  std::vector<uint64_t> offsets, semaphores, cookies;
+  bool has_semaphores = false;
+
+  explicit Columns(const std::vector<Site>& sites) {
+    for (const Site& site : sites) {
+      offsets.push_back(site.offset.value);
+      semaphores.push_back(site.semaphore ? site.semaphore->value : 0);
+      cookies.push_back(site.cookie);
+      has_semaphores |= site.semaphore.has_value();
+    }
+  }
+};
+
+OrErrno<Fd> link_sites(int program, const Attachment& attachment, const Columns& columns, size_t first,
+                       size_t count) {
+  UprobeMultiLink link;
+  link.program = uint32_t(program);
+  link.path = uint64_t(attachment.file.c_str());
+  link.offsets = uint64_t(columns.offsets.data() + first);
+  if (columns.has_semaphores) link.ref_ctr_offsets = uint64_t(columns.semaphores.data() + first);
+  link.cookies = uint64_t(columns.cookies.data() + first);
+  link.count = uint32_t(count);
+  link.flags = attachment.kind == Attachment::Kind::UserReturn ? kUprobeMultiReturn : 0;
+  link.pid = uint32_t(attachment.pid.value_or(0));
+  for (;;) {
+    auto made = create_uprobe_multi_link(link);
+    if (made || made.error() != EINTR) return made;
+  }
+}
+
+// Links a stretch; where the kernel refuses it, its halves, down to the sites that are at fault.
+void link_stretch(int program, const Attachment& attachment, const Columns& columns, size_t first,
+                  size_t count, AttachedUprobes& attached) {
+  auto link = link_sites(program, attachment, columns, first, count);
+  if (link) {
+    attached.links.push_back(std::move(*link));
+  } else if (count == 1 || concerns_all_sites(link.error())) {
+    for (size_t site = first; site < first + count; site++)
+      attached.failures.push_back(failure_at(attachment, site, link.error()));
+  } else {
+    link_stretch(program, attachment, columns, first, count / 2, attached);
+    link_stretch(program, attachment, columns, first + count / 2, count - count / 2, attached);
+  }
+}
+
+int refusal_of(int program, uint32_t pid) {
+  uint64_t offset = 0;
+  UprobeMultiLink link;
+  link.program = uint32_t(program);
+  link.path = uint64_t("/");
+  link.offsets = uint64_t(&offset);
+  link.count = 1;
+  link.pid = pid;
+  auto made = create_uprobe_multi_link(link);
+  return made ? 0 : made.error();
+}
+
+}  // namespace
+
+AttachedUprobes& AttachedUprobes::operator=(AttachedUprobes&& other) noexcept {
+  if (this != &other) {
+    links = std::move(other.links);
+    groups = std::move(other.groups);
+    failures = std::move(other.failures);
+  }
+  return *this;
+}
+
+bool AttachedUprobes::is_refused_whole(size_t sites) const {
+  auto is_closed_way = [](const SiteFailure& failure) {
+    return failure.error_number == EPERM || failure.error_number == EACCES ||
+           failure.error_number == EOPNOTSUPP;
+  };
+  return sites > 0 && failures.size() == sites &&
+         std::all_of(failures.begin(), failures.end(), is_closed_way);
+}
+
+MultiSupport find_multi_support(int program) {
+  MultiSupport support;
+  // A folder cannot be probed: EBADF from a kernel that knows these links, EINVAL from others.
+  support.is_there = refusal_of(program, 0) == EBADF;
+  // A negative pid is refused first since the filter was corrected; before, the folder was.
+  support.filters_by_process = support.is_there && refusal_of(program, uint32_t(-1)) == EINVAL;
+  return support;
+}
+
+AttachedUprobes attach_multi(int program, const Attachment& attachment) {
+  constexpr size_t kMostSites = size_t(1) << 20;  // MAX_UPROBE_MULTI_CNT
+  AttachedUprobes attached;
+  Columns columns(attachment.sites);
+  for (size_t first = 0; first < attachment.sites.size(); first += kMostSites)
+    link_stretch(program, attachment, columns, first, std::min(kMostSites, attachment.sites.size() - first),
+                 attached);
+  return attached;
+}
+
+AttachedUprobes attach_perf_events(int program, const Attachment& attachment) {
+  AttachedUprobes attached;
+  auto type = uprobe_event_type();
+  make_room_for_fds(attachment.sites.size());
+  for (size_t i = 0; i < attachment.sites.size(); i++) {
+    const Site& site = attachment.sites[i];
+    if (!type) {
+      attached.failures.push_back(failure_at(attachment, i, EOPNOTSUPP));
+      continue;
+    }
+    auto event = open_uprobe_event({*type, attachment.file, site.offset, site.semaphore,
+                                    attachment.kind == Attachment::Kind::UserReturn, attachment.pid});
+    auto link = event ? run_at_event(std::move(*event), program, site.cookie) : std::move(event);
+    if (link)
+      attached.links.push_back(std::move(*link));
+    else
+      attached.failures.push_back(failure_at(attachment, i, link.error()));
+  }
+  return attached;
+}
+
+AttachedUprobes attach_tracefs(int program, const Attachment& attachment) {
+  AttachedUprobes attached;
+  auto fail_all = [&](const Error& error) {
+    for (size_t i = 0; i < attachment.sites.size(); i++) attached.failures.push_back({i, EOPNOTSUPP, error});
+  };
+  auto tracefs = find_tracefs();
+  if (!tracefs) {
+    fail_all(tracefs.error());
+    return attached;
+  }
+  auto group = TracefsGroup::create(*tracefs);
+  if (!group) {
+    fail_all(group.error());
+    return attached;
+  }
+  make_room_for_fds(attachment.sites.size());
+  for (size_t i = 0; i < attachment.sites.size(); i++) {
+    const Site& site = attachment.sites[i];
+    auto id = group->add(attachment.file, site, attachment.kind == Attachment::Kind::UserReturn);
+    if (!id) {
+      attached.failures.push_back({i, EINVAL, id.error()});
+      continue;
+    }
+    auto event = open_tracepoint_event(*id, attachment.pid);
+    auto link = event ? run_at_event(std::move(*event), program, site.cookie) : std::move(event);
+    if (link)
+      attached.links.push_back(std::move(*link));
+    else
+      attached.failures.push_back(failure_at(attachment, i, link.error()));
+  }
+  attached.groups.push_back(std::move(*group));
+  return attached;
+}
+
+}  // namespace uscope::engine::kernel
