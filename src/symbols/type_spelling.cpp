@@ -32,7 +32,7 @@ const std::string& full_name(const Type& type) { return type.qualified.empty() ?
 class Speller {
  public:
   Speller(const TypeResolver& resolve, TypeStyle style)
-      : resolve_(resolve), tight_(style == TypeStyle::Perf) {}
+      : resolve_(resolve), plain_(style == TypeStyle::Perf), tight_(style != TypeStyle::Source) {}
 
   std::string spell(TypeId id, std::string declarator, int depth = 0) {
     switch (language_of(id, resolve_)) {
@@ -53,7 +53,7 @@ class Speller {
     if (exhausted(depth)) return cut_short + declarator;
     const Type* type = &resolve_(id);
     for (int i = 0; is_qualifier(type->kind) && i < deepest; ++i) {
-      if (!tight_) add_qualifier(qualifiers, type->kind);
+      if (!plain_) add_qualifier(qualifiers, type->kind);
       id = type->target;
       type = &resolve_(id);
     }
@@ -145,7 +145,7 @@ class Speller {
         {"long long unsigned int", "unsigned long long"}, {"long long int", "long long"},
     };
     for (auto [gcc, people] : usual) {
-      if (!tight_ && name == gcc) return std::string(people);
+      if (!plain_ && name == gcc) return std::string(people);
     }
     return name;
   }
@@ -239,7 +239,8 @@ class Speller {
   }
 
   const TypeResolver& resolve_;
-  bool tight_;
+  bool plain_;  // no qualifiers, GCC's own names of integers
+  bool tight_;  // no blank before * and &
   int visits_ = 0;
 };
 
@@ -262,7 +263,11 @@ std::string spell_declaration(TypeId id, std::string_view name, const TypeResolv
                               TypeStyle style) {
   if (name.empty()) return spell_type(id, resolve, style);
   if (style == TypeStyle::Perf) return spell_type(id, resolve, style) + "\t" + std::string(name);
-  if (style == TypeStyle::Bpftrace) return spell_type(id, resolve, style) + " " + std::string(name);
+  if (style == TypeStyle::Bpftrace) {
+    // A parameter that is itself const says nothing to a caller: `AddressBook* this`.
+    for (int i = 0; is_qualifier(resolve(id).kind) && i < deepest; ++i) id = resolve(id).target;
+    return spell_type(id, resolve, style) + " " + std::string(name);
+  }
   switch (language_of(id, resolve)) {
     case Language::Go:
       return std::string(name) + " " + spell_type(id, resolve, style);

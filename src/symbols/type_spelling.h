@@ -18,14 +18,14 @@ using TypeResolver = std::function<const image::Type&(image::TypeId)>;
 
 enum class TypeStyle {
   Source,    // as in source code: `const char *`, and `const char *name` with a name
-  Bpftrace,  // bpftrace -lv: the same type, then a space and the name: `const char * name`
+  Bpftrace,  // bpftrace -lv: the type without blanks before * and &, then the name: `const char* name`
   Perf,      // perf probe -V: no qualifiers, no spaces: `char*`, `struct addrinfo**`
 };
 
 std::string spell_type(image::TypeId id, const TypeResolver& resolve, TypeStyle style = TypeStyle::Source);
 
 // A variable or member with its type: `int (*handler)(void *)`, Go's `name []byte`, Rust's `name: &str`;
-// bpftrace's `char * name`; perf's type and name with a tab between them.
+// bpftrace's `char* name`; perf's type and name with a tab between them.
 std::string spell_declaration(image::TypeId id, std::string_view name, const TypeResolver& resolve,
                               TypeStyle style = TypeStyle::Source);
 

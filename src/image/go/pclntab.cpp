@@ -94,6 +94,12 @@ Result<std::optional<Pclntab>> Pclntab::find(const ElfFile& file) {
     TRY(Pclntab tab, load(file, section->address, table, *header));
     return std::optional<Pclntab>(std::move(tab));
   }
+  // Reading all of a large library to find that it is not Go's would take longer than anything else about it.
+  bool has_go_section =
+      std::any_of(file.sections().begin(), file.sections().end(), [](const Section& section) {
+        return section.name.find(".go.") != std::string_view::npos || section.name.starts_with(".gosymtab");
+      });
+  if (!file.sections().empty() && !has_go_section) return std::optional<Pclntab>();
   // 00 00 01 08: padding, x86's instruction quantum, the size of a pointer. The byte before tells the format.
   constexpr std::string_view pattern("\xff\xff\xff\x00\x00\x01\x08", 7);
   constexpr int most_candidates = 64;

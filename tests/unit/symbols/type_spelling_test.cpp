@@ -61,7 +61,7 @@ TEST_F(CTypes, PerfAndBpftraceStyles) {
   EXPECT_EQ(perf(t.pointer(t.function(integer, {void_pointer}))), "int(*)(void*)");
   EXPECT_EQ(spell_declaration(t.pointer(character), "name", t.resolver(), TypeStyle::Perf), "char*\tname");
   EXPECT_EQ(spell_declaration(t.pointer(t.constant(character)), "txt", t.resolver(), TypeStyle::Bpftrace),
-            "const char * txt");
+            "const char* txt");
   EXPECT_EQ(spell_declaration(integer, "n", t.resolver(), TypeStyle::Bpftrace), "int n");
 }
 
@@ -105,7 +105,7 @@ TEST_F(CppTypes, NamesWithoutTagsAndWithStdAliases) {
   EXPECT_EQ(source(t.derived(Kind::RvalueReference, string)), "std::string &&");
   EXPECT_EQ(
       spell_declaration(t.derived(Kind::Reference, string), "firstName", t.resolver(), TypeStyle::Bpftrace),
-      "std::string & firstName");
+      "std::string& firstName");
   EXPECT_EQ(spell_type(t.derived(Kind::Reference, string), t.resolver(), TypeStyle::Perf), "std::string&");
 }
 
