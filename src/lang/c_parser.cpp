@@ -35,6 +35,9 @@ constexpr std::array kFixed = {
     BaseName{"wchar_t", 32, true},    BaseName{"socklen_t", 32, false}, BaseName{"mode_t", 32, false},
 };
 
+// What a field of this type takes in memory: a char array holds no NUL of its own.
+uint64_t stored_size(const Type& type) { return type.is(TypeKind::kString) ? type.size() - 1 : type.size(); }
+
 uint64_t round_up(uint64_t value, uint64_t to) { return to == 0 ? value : (value + to - 1) / to * to; }
 
 bool is_qualifier(const std::string& word) {
@@ -206,6 +209,7 @@ std::optional<Type> CParser::specifier() {
 std::optional<Type> CParser::named_type() {
   Words words;
   while (at(Tok::kIdent) && (words.take(token_.text) || is_qualifier(token_.text))) next();
+  plain_char_ = words.any && words.is_char && !words.is_signed && !words.is_unsigned;
   if (words.any) return words.type();
   if (!at(Tok::kIdent)) {
     fail("expected a type in C definition");
@@ -303,6 +307,7 @@ bool CParser::member(Layout& layout) {
     }
   } while (!failed_ && accept(Tok::kComma));
   skip_attributes();
+  if (at(Tok::kRightBrace)) return true;  // compilers let the last `;` go, and so do scripts
   return expect(Tok::kSemicolon, "';'");
 }
 
@@ -358,19 +363,22 @@ bool CParser::array_suffix(Type& type) {
       fail("array is too large");
     dimensions.push_back(static_cast<uint64_t>(count));
   }
+  bool text = plain_char_ && type.is(TypeKind::kInt) && type.size() == 1;
   for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
-    uint64_t size = 0;
-    if (__builtin_mul_overflow(*dimension, type.size(), &size) || size > kMaxSize) {
+    uint64_t element = stored_size(type), size = 0;
+    if (__builtin_mul_overflow(*dimension, element, &size) || size > kMaxSize) {
       fail("array is too large");
       return false;
     }
-    type = Type::array(type, *dimension, type.size());
+    bool characters = text && dimension == dimensions.rbegin();
+    type = characters ? Type::string(*dimension + 1) : Type::array(type, *dimension, element);
   }
   return !dimensions.empty();
 }
 
 uint64_t CParser::alignment_of(const Type& type) const {
   if (type.is(TypeKind::kArray)) return alignment_of(type.element());
+  if (type.is(TypeKind::kString)) return 1;
   if (type.is(TypeKind::kStruct)) {
     if (const StructLayout* layout = into_.find_struct(type.name())) return layout->alignment;
     if (auto outside = program_.find_struct(type.name())) return std::max<uint64_t>(outside->alignment, 1);
@@ -388,7 +396,7 @@ void CParser::place(Layout& layout, const Declarator& field) {
   uint64_t offset = layout.is_union ? 0 : round_up(round_up(layout.bit, 8) / 8, alignment);
   layout.out.alignment = std::max(layout.out.alignment, alignment);
   layout.out.fields.push_back(TypeField{field.name, field.type, offset, 0, 0});
-  uint64_t end = offset + field.type.size();
+  uint64_t end = offset + stored_size(field.type);
   if (end > kMaxSize) return fail("struct is too large");
   layout.bit = layout.is_union ? 0 : end * 8;
   layout.out.size = std::max(layout.out.size, end);
@@ -437,10 +445,13 @@ void CParser::place_anonymous(Layout& layout, const Type& type) {
 
 std::optional<Type> CParser::enumeration() {
   std::string name = "enum";
+  uint32_t begin = token_.span.begin;
   if (at_word("class") || at_word("struct")) next();
   if (at(Tok::kIdent)) {
     name += " " + token_.text;
     next();
+  } else {
+    name = fmt::format("enum (anonymous at {})", begin);
   }
   if (!at(Tok::kLeftBrace)) {
     if (auto known = into_.find_type(name)) return known;

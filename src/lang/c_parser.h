@@ -63,7 +63,8 @@ class CParser {
   Token token_;
   uint32_t depth_ = 0;
   bool failed_ = false;
-  bool packed_ = false;  // the attribute was seen by skip_attributes()
+  bool plain_char_ = false;  // the type specified last is `char`, whose arrays are text
+  bool packed_ = false;      // the attribute was seen by skip_attributes()
 };
 
 }  // namespace uscope::lang

@@ -100,7 +100,12 @@ class Setter {
   std::string set(std::string& into) {
     if (!is_text()) return fmt::format("expecting a string, got {}", value_.text);
     if (option_.name == "license" && std::ranges::find(kLicenses, value_.text) == kLicenses.end()) {
-      return wrong("GPL, GPL v2, GPL and additional rights, Dual BSD/GPL, Dual MIT/GPL, and Dual MPL/GPL");
+      return fmt::format(
+          "Invalid value for license. Found: {}. Valid values: Dual MIT/GPL, Dual BSD/GPL, Dual MPL/GPL, GPL "
+          "and "
+          "additional rights, GPL v2, GPL. Read more about BPF programs and licensing: "
+          "https://docs.kernel.org/bpf/bpf_licensing.html#using-bpf-programs-in-the-linux-kernel",
+          value_.text);
     }
     into = value_.text;
     return "";
@@ -181,7 +186,11 @@ Settings read_settings(const Program& program, const Environment& environment, D
         continue;
       }
       std::string problem = Setter(out, *option, setting.value).run();
-      if (!problem.empty()) diagnostics.error(setting.span, fmt::format("{}: {}", setting.name, problem));
+      bool names_itself = problem.starts_with("Invalid value for license");
+      if (!problem.empty()) {
+        diagnostics.error(setting.span,
+                          names_itself ? problem : fmt::format("{}: {}", setting.name, problem));
+      }
     }
   }
   for (const Option& option : kOptions) {

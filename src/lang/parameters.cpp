@@ -11,6 +11,9 @@
 namespace uscope::lang {
 namespace {
 
+// What is wrong with the command line has no place in the script.
+constexpr Span kNowhere{0, 0, UINT32_MAX};
+
 // "-5" too; nothing when the text is no number.
 std::optional<IntLiteral> number(std::string_view text) {
   bool negative = text.starts_with('-');
@@ -134,15 +137,18 @@ void Parameters::getopt(Expr& expr) {
     if (std::holds_alternative<BoolLiteral>(fallback)) {
       bool yes = !found->second || text == "true" || text == "1";
       if (!yes && text != "false" && text != "0") {
-        diagnostics_.error(expr.span,
-                           fmt::format("Invalid value for boolean option '{}': {}", option.name, text));
+        diagnostics_.error(
+            kNowhere,
+            fmt::format("program command line option --{} expects a boolean (e.g. 'true') (value: {})",
+                        option.name, text));
       }
       fallback = BoolLiteral{yes};
     } else if (std::holds_alternative<IntLiteral>(fallback)) {
       auto value = number(text);
       if (!value) {
-        diagnostics_.error(expr.span,
-                           fmt::format("Invalid value for integer option '{}': {}", option.name, text));
+        diagnostics_.error(
+            kNowhere,
+            fmt::format("program command line option --{} invalid integer (value: {})", option.name, text));
       } else {
         fallback = *value;
       }
@@ -171,8 +177,8 @@ void Parameters::visit(ExprPtr& expr) {
 void Parameters::finish() {
   for (const auto& [name, value] : command_line_.named) {
     if (name != "help" && !asked_.contains(name)) {
-      diagnostics_.error(Span{0, 0, UINT32_MAX},
-                         fmt::format("unexpected program command line options: --{}", name));
+      diagnostics_.error(kNowhere, fmt::format("unexpected program command line options: --{}", name)).hint =
+          options.empty() ? "no custom program options defined." : "";
     }
   }
 }

@@ -55,7 +55,10 @@ Type Resolver::compute(Expr& expr) {
   if (auto* node = expr.as<Comptime>()) return expression(*node->operand);
   if (auto* node = expr.as<Tuple>()) {
     std::vector<Type> types;
-    for (ExprPtr& element : node->elements) types.push_back(expression(*element));
+    for (ExprPtr& element : node->elements) {
+      Type type = expression(*element);
+      types.push_back(type.casts_to_integer() ? integer_of(type) : type);
+    }
     bool known = std::ranges::all_of(types, [](const Type& type) { return type.known(); });
     return known ? Type::tuple(types) : Type();
   }

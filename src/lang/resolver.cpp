@@ -258,7 +258,7 @@ void Resolver::map_key(MapInfo& map, Expr* key, Span span) {
     }
     return;
   }
-  const Type& type = key->type;
+  Type type = key->type.casts_to_integer() ? integer_of(key->type) : key->type;
   if (!type.known()) return;
   if (type.is_aggregate() || type.is(TypeKind::kVoid)) {
     error(key->span, fmt::format("{} cannot be used as a map key", type.spell()));

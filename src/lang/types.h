@@ -5,7 +5,10 @@
 // The model, for a code generator: Int and Bool are scalars of `size` bytes; Pointer is 8 bytes; String and
 // Buffer are inline bytes of `size` (the text with its NUL; a buffer's bytes without its 4-byte length);
 // Tuple and Record hold their fields at the offsets given; Array is `count` elements in a row; everything
-// else is an opaque value that only the reader (event/, view/) turns into text.
+// else is an opaque value that only the reader (event/, view/) turns into text. Three things are converted
+// where they are read: count, sum, min, max and avg to an integer wherever a plain value is wanted (in a
+// variable, an operator, a tuple, a key); an integer to the wider type of the variable, map or operator that
+// takes it; and a struct's `char name[N]`, N bytes in memory, to a String of N + 1.
 #pragma once
 
 #include <cstdint>

@@ -136,6 +136,16 @@ TEST(CTypes, UnionsPointersToThemselvesAndTypedefs) {
   EXPECT_EQ(read.field("struct user", "n").offset, 16u);
 }
 
+TEST(CTypes, CharArraysAreTextWithRoomForItsEnd) {
+  Read read("struct a { char s[5]; signed char t[5]; char w[2][3]; char one; int last };");
+  EXPECT_EQ(read.field("struct a", "s").type.spell(), "string[6]");
+  EXPECT_EQ(read.field("struct a", "t").type.spell(), "int8[5]");
+  EXPECT_EQ(read.field("struct a", "t").offset, 5u);
+  EXPECT_EQ(read.field("struct a", "w").type.spell(), "string[4][2]");
+  EXPECT_EQ(read.field("struct a", "one").offset, 16u);
+  EXPECT_EQ(read.field("struct a", "last").offset, 20u);
+}
+
 TEST(CTypes, Enums) {
   Read read("#define BASE 10\nenum color { RED, GREEN = BASE, BLUE, NEG = -1 };\nenum { ANON = 1 << 3 };");
   EXPECT_EQ(read.types.find_constant("RED")->value, 0);

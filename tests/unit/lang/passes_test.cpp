@@ -38,7 +38,7 @@ TEST(Parameters, Getopt) {
   EXPECT_EQ(with_parameters("getopt(\"a\", pid);", {}),
             "Second argument to 'getopt' must be a string literal, integer literal, or a boolean literal.");
   EXPECT_EQ(with_parameters("getopt(\"n\", 1);", {{}, {{"n", "x"}}}),
-            "Invalid value for integer option 'n': x");
+            "program command line option --n invalid integer (value: x)");
   EXPECT_EQ(with_parameters("1;", {{}, {{"n", "x"}}}), "unexpected program command line options: --n");
 }
 
