@@ -1,5 +1,6 @@
 #include "engine/kernel/bpf_calls.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -62,7 +63,9 @@ void lift_memlock_limit() {
 void make_room_for_fds(size_t wanted) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  rlim_t needed = rlim_t(wanted) + 512;  // what uscope itself has open, generously
+  Fd lowest_free(::open("/", O_PATH | O_CLOEXEC));
+  rlim_t used = lowest_free.is_open() ? rlim_t(lowest_free.get()) : limit.rlim_cur;
+  rlim_t needed = used + rlim_t(wanted) + 256;  // and what else uscope opens meanwhile
   if (limit.rlim_cur >= needed) return;
   rlimit raised{needed, std::max(needed, limit.rlim_max)};
   if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) return;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/kernel/bpf_calls.h"
+#include "engine/kernel/close_links.h"
 #include "engine/kernel/cpus.h"
 #include "engine/kernel/perf_event.h"
 
@@ -232,9 +233,15 @@ uint64_t KernelEngine::lost() {
 }
 
 void KernelEngine::detach() {
-  uprobes_.clear();
-  events_.clear();
   timers_.clear();
+  std::vector<Fd> all = std::move(events_);
+  events_.clear();
+  for (AttachedUprobes& attached : uprobes_) {
+    for (Fd& link : attached.links) all.push_back(std::move(link));
+    attached.links.clear();
+  }
+  close_all(std::move(all));
+  uprobes_.clear();  // the events of the tracefs way, which nobody uses any more
 }
 
 }  // namespace uscope::engine::kernel

@@ -101,15 +101,13 @@ Status Map::check_key(Bytes key) const {
               std::to_string(key.size()));
 }
 
-MapEntry Map::entry_from(const uint8_t* key, const uint8_t* values) const {
-  MapEntry entry;
+void Map::fill(MapEntry& entry, const uint8_t* key, const uint8_t* values) const {
   entry.key.assign(key, key + spec_.key_size);
-  entry.values.reserve(copies_);
+  entry.values.resize(copies_);
   for (size_t i = 0; i < copies_; i++) {
     const uint8_t* value = values + i * copy_size_;
-    entry.values.emplace_back(value, value + spec_.value_size);
+    entry.values[i].assign(value, value + spec_.value_size);
   }
-  return entry;
 }
 
 Result<bool> Map::for_each_batch(const std::function<void(const uint8_t*, const uint8_t*)>& visit) const {
@@ -178,8 +176,11 @@ Result<std::vector<std::vector<uint8_t>>> Map::all_keys() const {
 
 Status Map::for_each(const std::function<void(const MapEntry&)>& visit) const {
   if (spec_.kind == MapKind::RingBuffer) return fail("@" + spec_.name + " is a ring buffer and has no keys");
-  TRY(bool done,
-      for_each_batch([&](const uint8_t* key, const uint8_t* values) { visit(entry_from(key, values)); }));
+  MapEntry reused;
+  TRY(bool done, for_each_batch([&](const uint8_t* key, const uint8_t* values) {
+        fill(reused, key, values);
+        visit(reused);
+      }));
   if (done) return {};
   TRY(auto keys, all_keys());
   for (const auto& key : keys) {
@@ -197,7 +198,9 @@ Result<std::optional<MapEntry>> Map::find(Bytes key) const {
     if (errno == ENOENT) return std::nullopt;
     return fail(error("looking up a key in", errno));
   }
-  return entry_from(key.data(), values.data());
+  MapEntry entry;
+  fill(entry, key.data(), values.data());
+  return entry;
 }
 
 Status Map::set(Bytes key, Bytes value) const {

@@ -1,6 +1,7 @@
 #include "engine/kernel/uprobes.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,10 +13,14 @@ namespace uscope::engine::kernel {
 
 namespace {
 
+constexpr int kNotSupported = 524;  // ENOTSUPP, the kernel's own, which has no name outside
+
 SiteFailure failure_at(const Attachment& attachment, size_t site, int error_number) {
-  Error error = Error::from_errno(
-      fmt::format("probing {} at offset 0x{:x}", attachment.file, attachment.sites[site].offset.value),
-      error_number);
+  std::string doing =
+      fmt::format("probing {} at offset 0x{:x}", attachment.file, attachment.sites[site].offset.value);
+  if (error_number == kNotSupported || error_number == ENOEXEC)
+    return {site, error_number, Error(doing + ": the kernel cannot probe the instruction there")};
+  Error error = Error::from_errno(doing, error_number);
   if (error_number == EACCES || error_number == EPERM)
     error = std::move(error).with_hint("the kernel's uprobes need root or CAP_SYS_ADMIN");
   if (error_number == ESRCH)
@@ -31,23 +36,23 @@ bool concerns_all_sites(int error_number) {
          error_number == EOPNOTSUPP;
 }
 
-// The columns that a multi link takes, for all sites; a link uses a stretch of them.
+// The columns that a multi link takes, a row a site; a link uses a stretch of them.
 struct Columns {
+  std::vector<size_t> sites;  // which of the attachment's
   std::vector<uint64_t> offsets, semaphores, cookies;
   bool has_semaphores = false;
 
-  explicit Columns(const std::vector<Site>& sites) {
-    for (const Site& site : sites) {
-      offsets.push_back(site.offset.value);
-      semaphores.push_back(site.semaphore ? site.semaphore->value : 0);
-      cookies.push_back(site.cookie);
-      has_semaphores |= site.semaphore.has_value();
-    }
+  void add(size_t index, const Site& site) {
+    sites.push_back(index);
+    offsets.push_back(site.offset.value);
+    semaphores.push_back(site.semaphore ? site.semaphore->value : 0);
+    cookies.push_back(site.cookie);
+    has_semaphores |= site.semaphore.has_value();
   }
 };
 
-OrErrno<Fd> link_sites(int program, const Attachment& attachment, const Columns& columns, size_t first,
-                       size_t count) {
+OrErrno<Fd> link_rows(int program, const Attachment& attachment, const Columns& columns, size_t first,
+                      size_t count) {
   UprobeMultiLink link;
   link.program = uint32_t(program);
   link.path = uint64_t(attachment.file.c_str());
@@ -63,19 +68,25 @@ OrErrno<Fd> link_sites(int program, const Attachment& attachment, const Columns&
   }
 }
 
-// Links a stretch; where the kernel refuses it, its halves, down to the sites that are at fault.
+// Links a stretch; where the kernel refuses it, parts of it, down to the sites that are at fault. A refused
+// link is slow (the kernel takes out again what it had put in, and waits), one that is made is fast: hence
+// many parts.
 void link_stretch(int program, const Attachment& attachment, const Columns& columns, size_t first,
                   size_t count, AttachedUprobes& attached) {
-  auto link = link_sites(program, attachment, columns, first, count);
+  constexpr size_t kParts = 16;
+  auto link = link_rows(program, attachment, columns, first, count);
   if (link) {
     attached.links.push_back(std::move(*link));
-  } else if (count == 1 || concerns_all_sites(link.error())) {
-    for (size_t site = first; site < first + count; site++)
-      attached.failures.push_back(failure_at(attachment, site, link.error()));
-  } else {
-    link_stretch(program, attachment, columns, first, count / 2, attached);
-    link_stretch(program, attachment, columns, first + count / 2, count - count / 2, attached);
+    return;
   }
+  if (count == 1 || concerns_all_sites(link.error())) {
+    for (size_t row = first; row < first + count; row++)
+      attached.failures.push_back(failure_at(attachment, columns.sites[row], link.error()));
+    return;
+  }
+  size_t step = (count + kParts - 1) / kParts;
+  for (size_t at = first; at < first + count; at += step)
+    link_stretch(program, attachment, columns, at, std::min(step, first + count - at), attached);
 }
 
 int refusal_of(int program, uint32_t pid) {
@@ -122,10 +133,21 @@ MultiSupport find_multi_support(int program) {
 AttachedUprobes attach_multi(int program, const Attachment& attachment) {
   constexpr size_t kMostSites = size_t(1) << 20;  // MAX_UPROBE_MULTI_CNT
   AttachedUprobes attached;
-  Columns columns(attachment.sites);
-  for (size_t first = 0; first < attachment.sites.size(); first += kMostSites)
-    link_stretch(program, attachment, columns, first, std::min(kMostSites, attachment.sites.size() - first),
-                 attached);
+  Columns columns;
+  struct stat info {};
+  bool has_size = ::stat(attachment.file.c_str(), &info) == 0;
+  for (size_t i = 0; i < attachment.sites.size(); i++) {
+    // The one fault that can be told beforehand, and cheaply.
+    if (has_size && attachment.sites[i].offset.value >= uint64_t(info.st_size))
+      attached.failures.push_back(failure_at(attachment, i, EINVAL));
+    else
+      columns.add(i, attachment.sites[i]);
+  }
+  size_t count = columns.sites.size();
+  for (size_t first = 0; first < count; first += kMostSites)
+    link_stretch(program, attachment, columns, first, std::min(kMostSites, count - first), attached);
+  std::sort(attached.failures.begin(), attached.failures.end(),
+            [](const SiteFailure& a, const SiteFailure& b) { return a.site < b.site; });
   return attached;
 }
 

@@ -1,6 +1,7 @@
 // Maps, records, timers and what the verifier says, through the engine's own interface.
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -269,6 +270,28 @@ TEST(Loading, RefusesReferencesThatNameNoMap) {
   }
 }
 
+TEST(Loading, WithoutRightsSaysWhatIsNeeded) {
+  SKIP_WITHOUT_UPROBES();
+  int answer[2];
+  ASSERT_EQ(::pipe(answer), 0);
+  pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(65534) != 0) ::_exit(1);
+    KernelEngine engine;
+    auto status = engine.load(sending_program());
+    std::string said = status ? "loaded" : status.error().message();
+    ::_exit(::write(answer[1], said.data(), said.size()) == ssize_t(said.size()) ? 0 : 1);
+  }
+  ::waitpid(child, nullptr, 0);
+  char text[512] = "";
+  ASSERT_GT(::read(answer[0], text, sizeof text - 1), 0);
+  EXPECT_STREQ(text,
+               "making the map @ring: Operation not permitted; the kernel engine needs root, or CAP_BPF and "
+               "CAP_PERFMON");
+  ::close(answer[0]);
+  ::close(answer[1]);
+}
+
 TEST(Attaching, RefusesCodeOfAnotherKind) {
   SKIP_WITHOUT_UPROBES();
   KernelEngine engine;
@@ -349,6 +372,38 @@ TEST(Events, AProfileOfOneProcessSeesNoOther) {
       EXPECT_EQ(sum_at(engine, 0), 0u);
     }
   }
+}
+
+TEST(Events, AProfileOfOneProcessInAPidNamespace) {
+  SKIP_WITHOUT_UPROBES();
+  // Process 1 of a namespace of its own profiles itself, by the number that it has there.
+  auto profile_self = [] {
+    KernelEngine engine;
+    if (!engine.load(counting_events(CodeKind::PerfEvent))) return 2;
+    Attachment profile;
+    profile.kind = Attachment::Kind::Profile;
+    profile.period = 1'000'000;
+    profile.pid = ::getpid();
+    auto report = engine.attach({profile});
+    if (::getpid() != 1 || !report || !report->failures.empty()) return 3;
+    spin(100ms);
+    engine.detach();
+    uint64_t count = sum_at(engine, 0);
+    return count >= 5 && count <= 200 ? 0 : 4;
+  };
+  pid_t outer = ::fork();
+  if (outer == 0) {
+    if (::unshare(CLONE_NEWPID) != 0) ::_exit(77);
+    pid_t inner = ::fork();
+    if (inner == 0) ::_exit(profile_self());
+    int status = 0;
+    ::waitpid(inner, &status, 0);
+    ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 5);
+  }
+  int status = 0;
+  ::waitpid(outer, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "no pid namespaces here";
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(Events, ASoftwareEventOfOneProcess) {

@@ -32,7 +32,8 @@ long work(long a, long b);
 void many(void);
 __asm__(".text\n.globl work\n.type work,@function\nwork: push %rbp\n mov %rsp,%rbp\n lea (%rdi,%rsi),%rax\n"
         " pop %rbp\n ret\n.size work,.-work\n"
-        ".globl many\n.type many,@function\nmany:\n.rept 3000\n push %rbp\n pop %rbp\n ret\n.endr\n.size many,.-many\n");
+        ".globl many\n.type many,@function\nmany:\n.rept 3000\n push %rbp\n pop %rbp\n ret\n.endr\n.size many,.-many\n"
+        ".globl traps\n.type traps,@function\ntraps: .rept 8\n int3\n.endr\n.size traps,.-traps\n");
 static void *calls(void *unused) {
   for (long i = 0; i < 5; i++) work(i, 100);
   return unused;
