@@ -1,7 +1,6 @@
 #include "probe/image_files.h"
 
 #include <dirent.h>
-#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,16 +71,29 @@ ImageFile image_file(const std::string& shown, const std::string& root) {
   return {shown, root + shown, root};
 }
 
+// By hand: glob(3) drags the name services into a static executable.
 std::vector<ImageFile> expand_path_glob(const std::string& pattern, const std::string& root) {
-  std::vector<ImageFile> files;
-  glob_t matches{};
-  if (::glob((root + pattern).c_str(), 0, nullptr, &matches) == 0) {
-    for (size_t i = 0; i < matches.gl_pathc; ++i) {
-      std::string path = matches.gl_pathv[i];
-      if (is_regular_file(path)) files.push_back(image_file(path.substr(root.size()), root));
+  std::vector<std::string> paths = {""};
+  for (size_t start = 0; start <= pattern.size();) {
+    size_t end = std::min(pattern.find('/', start), pattern.size());
+    std::string part = pattern.substr(start, end - start) + (end < pattern.size() ? "/" : "");
+    std::string name = pattern.substr(start, end - start);
+    std::vector<std::string> next;
+    for (const std::string& path : paths) {
+      if (!has_glob(name)) {
+        next.push_back(path + part);
+        continue;
+      }
+      for (const std::string& entry : names_in(path.empty() && root.empty() ? "." : root + path))
+        if ((entry[0] != '.' || name[0] == '.') && glob_match(name, entry))
+          next.push_back(path + entry + (end < pattern.size() ? "/" : ""));
     }
+    paths = std::move(next);
+    start = end + 1;
   }
-  ::globfree(&matches);
+  std::vector<ImageFile> files;
+  for (const std::string& path : paths)
+    if (is_regular_file(root + path)) files.push_back(image_file(path, root));
   return files;
 }
 
