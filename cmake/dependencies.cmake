@@ -1,17 +1,9 @@
 # Everything is linked statically from Debian's packages (tools/packages.txt). Debian 12 has no static Zydis, so
 # tools/fetch-zydis brings the source package, and its decoder (without the formatter) is built here.
-find_library(LIBDW NAMES libdw.a REQUIRED)
-find_library(LIBELF NAMES libelf.a REQUIRED)
-find_library(LIBBPF NAMES libbpf.a REQUIRED)
-find_library(LIBASMJIT NAMES libasmjit.a REQUIRED)
 find_library(LIBIBERTY NAMES libiberty.a REQUIRED)
 find_library(LIBZ NAMES libz.a REQUIRED)
 find_library(LIBLZMA NAMES liblzma.a REQUIRED)
-find_library(LIBBZ2 NAMES libbz2.a REQUIRED)
 find_library(LIBZSTD NAMES libzstd.a REQUIRED)
-
-add_library(elfutils INTERFACE)
-target_link_libraries(elfutils INTERFACE ${LIBDW} ${LIBELF} ${LIBZ} ${LIBLZMA} ${LIBBZ2} ${LIBZSTD})
 
 add_library(fmt INTERFACE)
 target_compile_definitions(fmt INTERFACE FMT_HEADER_ONLY=1)

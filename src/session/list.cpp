@@ -29,7 +29,9 @@ class Lister {
     symbols::Lookup lookup = symbols::find_functions(image, spec.function, spelling);
     std::string prefix =
         (spec.kind == ProbeSpec::Kind::Uretprobe ? "uretprobe:" : "uprobe:") + file.shown + ":";
-    result_.text.reserve(result_.text.size() + lookup.found.size() * (prefix.size() + 40));
+    size_t size = result_.text.size();
+    for (const FunctionSymbol* function : lookup.found) size += prefix.size() + function->name.size() + 1;
+    if (!verbose_ && !spec.is_cpp) result_.text.reserve(size);
     std::string_view last;
     for (const FunctionSymbol* function : lookup.found) {
       if (function->name == last && !verbose_) continue;

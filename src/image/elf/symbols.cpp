@@ -257,14 +257,15 @@ SymbolList read_symbols(const ElfFile& file, Wanted wanted) {
 }  // namespace
 
 std::string_view cold_parent(std::string_view name) {
-  size_t at = name.rfind(".cold");
-  if (at == std::string_view::npos || at == 0) return name;
-  std::string_view rest = name.substr(at + 5);
-  if (rest.empty()) return name.substr(0, at);
-  // ".cold.12", as older gcc and llvm number them.
-  bool numbered =
-      rest.size() > 1 && rest[0] == '.' && rest.find_first_not_of("0123456789", 1) == std::string_view::npos;
-  return numbered ? name.substr(0, at) : name;
+  // The last part, or the one before it if the last is a number (".cold.12", as older gcc and llvm have it).
+  // Looking from the end only: every symbol of a library comes through here.
+  std::string_view part = name;
+  while (!part.empty() && part.back() >= '0' && part.back() <= '9') part.remove_suffix(1);
+  if (part.size() < name.size() && part.ends_with('.'))
+    part.remove_suffix(1);
+  else
+    part = name;
+  return part.size() > 5 && part.ends_with(".cold") ? part.substr(0, part.size() - 5) : name;
 }
 
 SymbolList read_function_symbols(const ElfFile& file) { return read_symbols(file, Wanted::Functions); }
