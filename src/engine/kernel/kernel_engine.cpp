@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <linux/perf_event.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "engine/kernel/bpf_calls.h"
 #include "engine/kernel/close_links.h"
@@ -34,6 +36,18 @@ CodeKind code_kind_for(Kind kind) {
       return CodeKind::Tracepoint;
   }
   return CodeKind::RunOnce;
+}
+
+bool uses_cookies(const codegen::Code& code) {
+  return std::any_of(code.instructions.begin(), code.instructions.end(), [](const bpf_insn& each) {
+    return each.code == (BPF_JMP | BPF_CALL) && each.src_reg == 0 && each.imm == BPF_FUNC_get_attach_cookie;
+  });
+}
+
+size_t count_cookies(const std::vector<Site>& sites) {
+  std::set<uint64_t> cookies;
+  for (const Site& site : sites) cookies.insert(site.cookie);
+  return cookies.size();
 }
 
 bool is_user_probe(const Attachment& attachment) {
@@ -66,7 +80,8 @@ Status KernelEngine::load_codes() {
       case CodeKind::UserProbe: {
         // The shape that attaching will most likely want, so that a refusal is known now.
         bool is_multi = options_.prefer == Prefer::Multi;
-        if (options_.prefer == Prefer::Auto) {
+        if (options_.prefer == Prefer::Auto && options_.without_multi) multi_support_ = MultiSupport();
+        if (options_.prefer == Prefer::Auto && !options_.without_multi) {
           auto loaded = this->program(i, Shape::UprobeMulti);
           if (!multi_support_) multi_support_ = loaded ? find_multi_support(*loaded) : MultiSupport();
           is_multi = multi_support_->is_there;
@@ -133,7 +148,6 @@ Result<AttachReport> KernelEngine::attach(const std::vector<Attachment>& attachm
 }
 
 Result<AttachedUprobes> KernelEngine::attach_uprobes(const Attachment& attachment) {
-  size_t sites = attachment.sites.size();
   bool is_auto = options_.prefer == Prefer::Auto;
   if (options_.prefer == Prefer::Multi || (is_auto && multi_support_ && multi_support_->is_there)) {
     TRY(int code, program(attachment.code, Shape::UprobeMulti));
@@ -142,15 +156,29 @@ Result<AttachedUprobes> KernelEngine::attach_uprobes(const Attachment& attachmen
     if (!is_usable && !is_auto) return fail("this kernel has no uprobe_multi links that can be used here");
     if (is_usable) {
       AttachedUprobes attached = attach_multi(code, attachment);
-      if (!is_auto || !attached.is_refused_whole(sites)) return attached;
+      if (!is_auto || !attached.is_refused_whole(attachment.sites.size())) return attached;
     }
   }
+  return attach_without_multi(attachment);
+}
+
+Result<AttachedUprobes> KernelEngine::attach_without_multi(const Attachment& attachment) {
   TRY(int code, program(attachment.code, Shape::PerfUprobe));
-  if (options_.prefer != Prefer::Tracefs) {
-    AttachedUprobes attached = attach_perf_events(code, attachment);
-    if (!is_auto || !attached.is_refused_whole(sites)) return attached;
+  if (options_.prefer == Prefer::PerfEvents) return attach_perf_events(code, attachment);
+  // Only what the code can tell apart has to be apart.
+  Attachment shared = attachment;
+  if (!uses_cookies(program_.codes[attachment.code]))
+    for (Site& site : shared.sites) site.cookie = 0;
+  if (options_.prefer == Prefer::Tracefs) return attach_tracefs(code, shared);
+  size_t sites = attachment.sites.size();
+  if (count_cookies(shared.sites) * 2 <= sites) {
+    // Ending a perf event takes some 100 ms, whether it is one site or thousands.
+    AttachedUprobes attached = attach_tracefs(code, shared);
+    if (attached.failures.size() < sites) return attached;
   }
-  return attach_tracefs(code, attachment);
+  AttachedUprobes attached = attach_perf_events(code, attachment);
+  if (!attached.is_refused_whole(sites)) return attached;
+  return attach_tracefs(code, shared);
 }
 
 Status KernelEngine::attach_event(const Attachment& attachment) {

@@ -28,10 +28,11 @@
 namespace uscope::engine::kernel {
 
 struct KernelOptions {
-  // How user probes are attached. Auto: all in one link where the kernel can, else one by one, else through
-  // tracefs. The others are taken or fail.
+  // How user probes are attached. Auto: all in one link where the kernel can; else as perf events of their
+  // own, or through tracefs where many sites can share an event. The others are taken or fail.
   enum class Prefer { Auto, Multi, PerfEvents, Tracefs };
   Prefer prefer = Prefer::Auto;
+  bool without_multi = false;  // Auto as on a kernel before 6.6
 };
 
 class KernelEngine final : public Engine {
@@ -67,6 +68,8 @@ class KernelEngine final : public Engine {
   Status check(const Attachment& attachment) const;
 
   Result<AttachedUprobes> attach_uprobes(const Attachment& attachment);
+  // The ways of kernels without uprobe_multi.
+  Result<AttachedUprobes> attach_without_multi(const Attachment& attachment);
   // For the kinds that are one event and not a list of sites.
   Status attach_event(const Attachment& attachment);
   Status start_timer(const Attachment& attachment);

@@ -132,8 +132,8 @@ Result<TracefsGroup> TracefsGroup::create(const std::string& tracefs) {
   return fail("too many groups of probes in " + tracefs);
 }
 
-Result<uint64_t> TracefsGroup::add(const std::string& file, const Site& site, bool is_return) {
-  std::string event = fmt::format("{}/s{}", name_, events_.size());
+Status TracefsGroup::define(const std::string& event, const std::string& file, const Site& site,
+                            bool is_return) const {
   std::string path = file;
   Fd opened;
   // The kernel splits the line at white space; such a file is named by its descriptor while it is looked up.
@@ -145,8 +145,19 @@ Result<uint64_t> TracefsGroup::add(const std::string& file, const Site& site, bo
   if (site.semaphore) line += fmt::format("(0x{:x})", site.semaphore->value);
   if (int error = write_command(tracefs_, line + "\n"); error != 0)
     return fail(Error::from_errno("defining \"" + line + "\" in " + tracefs_ + "/uprobe_events", error));
+  return {};
+}
+
+Result<uint64_t> TracefsGroup::add(const std::string& file, const Site& site, bool is_return) {
+  std::string event = fmt::format("{}/s{}", name_, events_.size());
+  TRY_STATUS(define(event, file, site, is_return));
   events_.push_back(event);
   return tracepoint_id(tracefs_, event);
+}
+
+Status TracefsGroup::extend(const std::string& file, const Site& site, bool is_return) {
+  if (events_.empty()) return fail("extending a group that has no event");
+  return define(events_.back(), file, site, is_return);
 }
 
 }  // namespace uscope::engine::kernel

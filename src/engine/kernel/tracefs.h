@@ -35,10 +35,13 @@ class TracefsGroup {
 
   // Defines one more and returns its id.
   Result<uint64_t> add(const std::string& file, const Site& site, bool is_return);
+  // One more place for the event that was added last (Linux 5.5); refused for a place that it has already.
+  Status extend(const std::string& file, const Site& site, bool is_return);
 
  private:
   TracefsGroup(std::string tracefs, std::string name);
   void remove_all();
+  Status define(const std::string& event, const std::string& file, const Site& site, bool is_return) const;
 
   std::string tracefs_;
   std::string name_;

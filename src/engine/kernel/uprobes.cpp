@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
+#include <optional>
 
 #include "engine/kernel/bpf_calls.h"
 #include "engine/kernel/perf_event.h"
@@ -89,6 +91,62 @@ void link_stretch(int program, const Attachment& attachment, const Columns& colu
     link_stretch(program, attachment, columns, at, std::min(step, first + count - at), attached);
 }
 
+void sort_failures(AttachedUprobes& attached) {
+  std::sort(attached.failures.begin(), attached.failures.end(),
+            [](const SiteFailure& a, const SiteFailure& b) { return a.site < b.site; });
+}
+
+// The tracefs way at work.
+struct TracefsAttaching {
+  int program;
+  const Attachment& attachment;
+  TracefsGroup* group;
+  AttachedUprobes attached;
+
+  bool is_return() const { return attachment.kind == Attachment::Kind::UserReturn; }
+
+  OrErrno<Fd> run_at(uint64_t event_id, uint64_t cookie) const {
+    auto event = open_tracepoint_event(event_id, attachment.pid);
+    return event ? run_at_event(std::move(*event), program, cookie) : std::move(event);
+  }
+
+  void attach_alone(size_t site) {
+    auto id = group->add(attachment.file, attachment.sites[site], is_return());
+    if (!id) {
+      attached.failures.push_back({site, EINVAL, id.error()});
+      return;
+    }
+    if (auto link = run_at(*id, attachment.sites[site].cookie))
+      attached.links.push_back(std::move(*link));
+    else
+      attached.failures.push_back(failure_at(attachment, site, link.error()));
+  }
+
+  // Sites of one cookie as one event. What cannot be part of it gets an event of its own, or a failure there.
+  void attach_together(const std::vector<size_t>& sites) {
+    if (sites.size() == 1) return attach_alone(sites[0]);
+    std::optional<uint64_t> id;
+    std::vector<size_t> together, alone;
+    for (size_t site : sites) {
+      bool is_in = false;
+      if (id) {
+        is_in = group->extend(attachment.file, attachment.sites[site], is_return()).has_value();
+      } else if (auto added = group->add(attachment.file, attachment.sites[site], is_return())) {
+        id = *added;
+        is_in = true;
+      }
+      (is_in ? together : alone).push_back(site);
+    }
+    if (id) {
+      if (auto link = run_at(*id, attachment.sites[together[0]].cookie))
+        attached.links.push_back(std::move(*link));
+      else
+        alone.insert(alone.end(), together.begin(), together.end());
+    }
+    for (size_t site : alone) attach_alone(site);
+  }
+};
+
 int refusal_of(int program, uint32_t pid) {
   uint64_t offset = 0;
   UprobeMultiLink link;
@@ -146,8 +204,7 @@ AttachedUprobes attach_multi(int program, const Attachment& attachment) {
   size_t count = columns.sites.size();
   for (size_t first = 0; first < count; first += kMostSites)
     link_stretch(program, attachment, columns, first, std::min(kMostSites, count - first), attached);
-  std::sort(attached.failures.begin(), attached.failures.end(),
-            [](const SiteFailure& a, const SiteFailure& b) { return a.site < b.site; });
+  sort_failures(attached);
   return attached;
 }
 
@@ -173,37 +230,24 @@ AttachedUprobes attach_perf_events(int program, const Attachment& attachment) {
 }
 
 AttachedUprobes attach_tracefs(int program, const Attachment& attachment) {
-  AttachedUprobes attached;
+  TracefsAttaching attaching{program, attachment, {}, {}};
   auto fail_all = [&](const Error& error) {
-    for (size_t i = 0; i < attachment.sites.size(); i++) attached.failures.push_back({i, EOPNOTSUPP, error});
+    for (size_t i = 0; i < attachment.sites.size(); i++)
+      attaching.attached.failures.push_back({i, EOPNOTSUPP, error});
+    return std::move(attaching.attached);
   };
   auto tracefs = find_tracefs();
-  if (!tracefs) {
-    fail_all(tracefs.error());
-    return attached;
-  }
+  if (!tracefs) return fail_all(tracefs.error());
   auto group = TracefsGroup::create(*tracefs);
-  if (!group) {
-    fail_all(group.error());
-    return attached;
-  }
-  make_room_for_fds(attachment.sites.size());
-  for (size_t i = 0; i < attachment.sites.size(); i++) {
-    const Site& site = attachment.sites[i];
-    auto id = group->add(attachment.file, site, attachment.kind == Attachment::Kind::UserReturn);
-    if (!id) {
-      attached.failures.push_back({i, EINVAL, id.error()});
-      continue;
-    }
-    auto event = open_tracepoint_event(*id, attachment.pid);
-    auto link = event ? run_at_event(std::move(*event), program, site.cookie) : std::move(event);
-    if (link)
-      attached.links.push_back(std::move(*link));
-    else
-      attached.failures.push_back(failure_at(attachment, i, link.error()));
-  }
-  attached.groups.push_back(std::move(*group));
-  return attached;
+  if (!group) return fail_all(group.error());
+  attaching.group = &*group;
+  std::map<uint64_t, std::vector<size_t>> by_cookie;
+  for (size_t i = 0; i < attachment.sites.size(); i++) by_cookie[attachment.sites[i].cookie].push_back(i);
+  make_room_for_fds(by_cookie.size());
+  for (const auto& [cookie, sites] : by_cookie) attaching.attach_together(sites);
+  attaching.attached.groups.push_back(std::move(*group));
+  sort_failures(attaching.attached);
+  return std::move(attaching.attached);
 }
 
 }  // namespace uscope::engine::kernel

@@ -43,6 +43,7 @@ MultiSupport find_multi_support(int program);
 
 AttachedUprobes attach_multi(int program, const Attachment& attachment);
 AttachedUprobes attach_perf_events(int program, const Attachment& attachment);
+// Sites with the same cookie share one event: the kernel ends an event at a time, and takes long for each.
 AttachedUprobes attach_tracefs(int program, const Attachment& attachment);
 
 }  // namespace uscope::engine::kernel
