@@ -152,7 +152,7 @@ void Printer::block(const Block& block, size_t indent, std::string& out) {
     } else {
       value(*block.value, indent + 2, out);
     }
-    end_of(block.value->span, out);
+    end_of(block.value->span, out, block.span.end);
   }
   if (program_) comments_before(block.span.end, indent + 2, out, at_start);
   out.append(indent, ' ');
@@ -269,12 +269,14 @@ void Printer::item(const Config& config) {
   }
   out_ += "config = {\n";
   bool at_start = true;
-  for (const ConfigSetting& setting : config.settings) {
+  for (size_t i = 0; i < config.settings.size(); ++i) {
+    const ConfigSetting& setting = config.settings[i];
+    uint32_t next = i + 1 < config.settings.size() ? config.settings[i + 1].span.begin : config.span.end;
     start_of(setting.span, 2, out_, at_start);
     at_start = false;
     bool text = setting.value.kind == ConfigValue::Kind::kString;
     out_ += fmt::format("{} = {};", setting.name, text ? quote(setting.value.text) : setting.value.text);
-    end_of(setting.span, out_);
+    end_of(setting.span, out_, next);
   }
   comments_before(config.span.end, 2, out_, false);
   out_ += '}';
@@ -322,7 +324,13 @@ std::string Printer::run() {
     out_ += program_->shebang + "\n";
     line_ = 1;
   }
-  for (const CDefinition& definition : program_->c_definitions) {
+  auto item_span = [&](size_t i) {
+    return std::visit([](const auto& node) { return node.span; }, program_->items[i]);
+  };
+  uint32_t first_item = program_->items.empty() ? UINT32_MAX : item_span(0).begin;
+  const auto& definitions = program_->c_definitions;
+  for (size_t i = 0; i < definitions.size(); ++i) {
+    const CDefinition& definition = definitions[i];
     start_of(definition.span, 0, out_, line_ == 0);
     out_ += definition.text;
     bool line = definition.text.starts_with('#');
@@ -333,14 +341,13 @@ std::string Printer::run() {
     if (line) {
       out_ += '\n';
     } else {
-      end_of(definition.span, out_);
+      end_of(definition.span, out_, i + 1 < definitions.size() ? definitions[i + 1].span.begin : first_item);
     }
   }
-  for (const Item& item : program_->items) {
-    Span span = std::visit([](const auto& node) { return node.span; }, item);
-    start_of(span, 0, out_, line_ == 0);
-    std::visit([this](const auto& node) { this->item(node); }, item);
-    end_of(span, out_);
+  for (size_t i = 0; i < program_->items.size(); ++i) {
+    start_of(item_span(i), 0, out_, line_ == 0);
+    std::visit([this](const auto& node) { this->item(node); }, program_->items[i]);
+    end_of(item_span(i), out_, i + 1 < program_->items.size() ? item_span(i + 1).begin : UINT32_MAX);
   }
   comments_before(UINT32_MAX, 0, out_, line_ == 0);
   return std::move(out_);
