@@ -8,7 +8,6 @@
 #include "base/address.h"
 #include "base/result.h"
 #include "probe/perf_point.h"
-#include "probe/spec.h"
 #include "symbols/image_symbols.h"
 
 namespace uscope::probe {
