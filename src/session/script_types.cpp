@@ -1,0 +1,263 @@
+#include "session/script_types.h"
+
+#include <algorithm>
+
+#include "symbols/lookup.h"
+
+namespace uscope::session {
+namespace {
+
+using image::Member;
+using image::Type;
+using image::TypeId;
+using lang::AttachSpec;
+using symbols::ImageSymbols;
+using Kind = image::Type::Kind;
+
+constexpr int deepest_type = 32;
+
+bool is_record(Kind kind) {
+  return kind == Kind::Struct || kind == Kind::Class || kind == Kind::Union || kind == Kind::GoString ||
+         kind == Kind::GoSlice || kind == Kind::GoInterface;
+}
+
+// A bare name, as scripts write it, without C's tag.
+std::string_view without_tag(std::string_view name) {
+  for (std::string_view tag : {"struct ", "union ", "enum ", "class "})
+    if (name.starts_with(tag)) return name.substr(tag.size());
+  return name;
+}
+
+lang::TypeField to_field(const Member& member, lang::Type type) {
+  lang::TypeField field;
+  field.name = member.name;
+  field.offset = member.offset;
+  if (member.bit_size != 0) {
+    uint64_t unit = std::max<uint64_t>(type.size(), 1) * 8;
+    field.offset = member.bit_offset / unit * (unit / 8);
+    field.bit_offset = uint32_t(member.bit_offset % unit);
+    field.bit_width = member.bit_size;
+  }
+  field.type = std::move(type);
+  return field;
+}
+
+}  // namespace
+
+Result<const ImageSymbols*> ScriptTypes::image(const std::string& path, const std::string& root) {
+  auto known = images_.find(path);
+  if (known != images_.end()) return known->second.get();
+  TRY(ImageSymbols opened, ImageSymbols::open(path, root));
+  auto& kept = images_[path] = std::make_unique<ImageSymbols>(std::move(opened));
+  order_.push_back(kept.get());
+  return kept.get();
+}
+
+const ImageSymbols* ScriptTypes::image_of(const AttachSpec& probe) const {
+  auto known = images_.find(probe.target);
+  return known == images_.end() ? nullptr : known->second.get();
+}
+
+std::optional<ImageAddr> ScriptTypes::address_of(const ImageSymbols& image, const AttachSpec& probe) const {
+  if (probe.address) return ImageAddr{*probe.address};
+  symbols::Lookup lookup = symbols::find_functions(
+      image, probe.function, probe.cpp ? symbols::Spelling::Demangled : symbols::Spelling::Any);
+  if (lookup.found.empty()) return std::nullopt;
+  return lookup.found.front()->address + probe.offset;
+}
+
+std::string ScriptTypes::struct_name(const ImageSymbols& image, TypeId id) const {
+  const Type& type = image.debug_info().type(id);
+  bool is_c = type.language == image::Language::C;
+  std::string tag = !is_c ? "" : type.kind == Kind::Union ? "union " : "struct ";
+  std::string name = type.qualified.empty() ? type.name : type.qualified;
+  if (name.empty()) name = "(anonymous " + std::to_string(id.value) + ")";
+  name = tag + name;
+  known_.try_emplace(name, Named{&image, id});
+  return name;
+}
+
+lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth) const {
+  if (!id) return lang::Type::void_type();
+  const auto& info = image.debug_info();
+  const Type& type = info.type(id);
+  if (depth > deepest_type) return lang::Type::void_type();
+  switch (type.kind) {
+    case Kind::Typedef:
+    case Kind::Const:
+    case Kind::Volatile:
+    case Kind::Restrict:
+    case Kind::Atomic:
+      return to_type(image, type.target, depth + 1);
+    case Kind::Bool:
+      return lang::Type::boolean();
+    case Kind::Integer:
+    case Kind::Character:
+      return type.size == 1 || type.size == 2 || type.size == 4 || type.size == 8
+                 ? lang::Type::integer(unsigned(type.size * 8), type.is_signed)
+                 : lang::Type::array(lang::Type::uint8(), type.size, 1);
+    case Kind::Float:
+      return lang::Type::floating(unsigned(type.size * 8));
+    case Kind::Enum: {
+      std::string name = "enum " + (type.qualified.empty() ? type.name : type.qualified);
+      known_.try_emplace(name, Named{&image, id});
+      return lang::Type::enumeration(name, type.size, type.is_signed);
+    }
+    case Kind::Pointer:
+    case Kind::Reference:
+    case Kind::RvalueReference: {
+      // Only the name of what is behind a pointer matters: deeper types are looked up when they are used.
+      lang::Type target = to_type(image, type.target, depth + 1);
+      return lang::Type::pointer(std::move(target), lang::AddressSpace::kUser);
+    }
+    case Kind::GoMap:
+    case Kind::GoChannel:
+    case Kind::Function:
+    case Kind::MemberPointer:
+      return lang::Type::uint64();
+    case Kind::Array: {
+      lang::Type element = to_type(image, type.target, depth + 1);
+      uint64_t size = element.size();
+      for (size_t i = type.dimensions.size(); i-- > 0;) {
+        uint64_t count = type.dimensions[i].value_or(0);
+        element = lang::Type::array(std::move(element), count, size);
+        size *= count;
+      }
+      return element;
+    }
+    default:
+      break;
+  }
+  if (is_record(type.kind)) {
+    TypeId whole = info.definition_of(id);
+    return lang::Type::structure(struct_name(image, whole), info.type(whole).size);
+  }
+  return lang::Type::void_type();
+}
+
+lang::StructLayout ScriptTypes::to_layout(const Named& named, const std::string& name) const {
+  const Type& type = named.image->debug_info().type(named.type);
+  lang::StructLayout layout;
+  layout.name = name;
+  layout.size = type.size;
+  layout.alignment = std::max<uint64_t>(type.alignment, 1);
+  for (const Member& member : type.members) {
+    if (member.is_static || member.is_virtual_base) continue;
+    bool transparent = member.name.empty() || member.is_base || member.is_embedded;
+    lang::Type inner = to_type(*named.image, member.type);
+    if (!member.name.empty()) layout.fields.push_back(to_field(member, inner));
+    // Members of anonymous structs, base classes and embedded structs are reached as if they were here.
+    if (!transparent || !inner.is(lang::TypeKind::kStruct)) continue;
+    auto part = find_struct(inner.name());
+    if (!part) continue;
+    for (lang::TypeField field : part->fields) {
+      if (layout.find(field.name) != nullptr) continue;
+      field.offset += member.offset;
+      layout.fields.push_back(std::move(field));
+    }
+  }
+  return layout;
+}
+
+std::optional<ScriptTypes::Named> ScriptTypes::find_named(std::string_view name) const {
+  auto known = known_.find(std::string(name));
+  if (known != known_.end()) return known->second;
+  std::string_view bare = without_tag(name);
+  for (const ImageSymbols* image : order_) {
+    for (TypeId id : image->debug_info().find_types(bare, 50)) {
+      const Type& type = image->debug_info().type(id);
+      if (type.is_declaration) continue;
+      if (name.starts_with("struct ") && !is_record(type.kind)) continue;
+      if (name.starts_with("union ") && type.kind != Kind::Union) continue;
+      if (name.starts_with("enum ") && type.kind != Kind::Enum) continue;
+      return known_.emplace(std::string(name), Named{image, id}).first->second;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<lang::StructLayout> ScriptTypes::find_struct(std::string_view name) const {
+  auto named = find_named(name);
+  if (!named) return std::nullopt;
+  const Type* type = &named->image->debug_info().type(named->type);
+  // `foo_t` may name a struct through a typedef.
+  for (int i = 0; type->kind == Kind::Typedef && i < deepest_type; ++i) {
+    named->type = type->target;
+    type = &named->image->debug_info().type(named->type);
+  }
+  if (!is_record(type->kind)) return std::nullopt;
+  return to_layout(*named, std::string(name));
+}
+
+std::optional<lang::Type> ScriptTypes::find_type(std::string_view name) const {
+  auto named = find_named(name);
+  if (!named) return std::nullopt;
+  return to_type(*named->image, named->type);
+}
+
+std::optional<lang::Constant> ScriptTypes::find_constant(std::string_view name) const {
+  // Enumerators are found among the enums that the script's probes lead to; a search of every type would read
+  // every unit for each bare word.
+  for (const auto& [known_name, named] : known_) {
+    const Type& type = named.image->debug_info().type(named.type);
+    if (type.kind != Kind::Enum) continue;
+    for (const auto& enumerator : type.enumerators)
+      if (enumerator.name == name)
+        return lang::Constant{lang::Type::enumeration(known_name, type.size, type.is_signed),
+                              enumerator.value};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> ScriptTypes::enumerator(std::string_view enum_name, int64_t value) const {
+  auto named = find_named(enum_name);
+  if (!named) return std::nullopt;
+  for (const auto& enumerator : named->image->debug_info().type(named->type).enumerators)
+    if (enumerator.value == value) return enumerator.name;
+  return std::nullopt;
+}
+
+std::optional<std::vector<lang::NamedValue>> ScriptTypes::arguments(const AttachSpec& probe) const {
+  const ImageSymbols* image = image_of(probe);
+  if (image == nullptr) return std::nullopt;
+  auto address = address_of(*image, probe);
+  auto function = address ? image->debug_info().function_at(*address) : std::nullopt;
+  if (!function) return std::nullopt;
+  std::vector<lang::NamedValue> values;
+  for (const auto& parameter : function->parameters)
+    if (!parameter.is_result) values.push_back({parameter.name, to_type(*image, parameter.type)});
+  return values;
+}
+
+std::optional<std::vector<lang::NamedValue>> ScriptTypes::locals(const AttachSpec& probe) const {
+  const ImageSymbols* image = image_of(probe);
+  if (image == nullptr) return std::nullopt;
+  auto address = address_of(*image, probe);
+  if (!address || image->debug_info().is_empty()) return std::nullopt;
+  std::vector<lang::NamedValue> values;
+  for (const auto& variable : image->debug_info().variables_at(*address)) {
+    bool hidden =
+        std::any_of(values.begin(), values.end(), [&](auto& other) { return other.name == variable.name; });
+    if (!hidden) values.push_back({variable.name, to_type(*image, variable.type)});
+  }
+  return values;
+}
+
+std::optional<lang::Type> ScriptTypes::return_type(const AttachSpec& probe) const {
+  const ImageSymbols* image = image_of(probe);
+  if (image == nullptr) return std::nullopt;
+  auto address = address_of(*image, probe);
+  auto function = address ? image->debug_info().function_at(*address) : std::nullopt;
+  if (!function) return std::nullopt;
+  return to_type(*image, function->return_type);
+}
+
+std::optional<lang::Type> ScriptTypes::global(const AttachSpec& probe, std::string_view name) const {
+  const ImageSymbols* image = image_of(probe);
+  if (image == nullptr) return std::nullopt;
+  auto variable = image->debug_info().global(name);
+  if (!variable) return std::nullopt;
+  return to_type(*image, variable->type);
+}
+
+}  // namespace uscope::session

@@ -1,0 +1,52 @@
+// What a script may know of the traced programs' types, for the compiler: implements lang's TypeSource over
+// the debug info of the images that the script's probes are in. Owns the opened images; names found once stay
+// found, so the compiler and the code generator see the same layouts. One thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "lang/type_source.h"
+#include "symbols/image_symbols.h"
+
+namespace uscope::session {
+
+class ScriptTypes final : public lang::TypeSource {
+ public:
+  // Opens the image once and keeps it. Struct names are looked for in the images opened so far, in that
+  // order.
+  Result<const symbols::ImageSymbols*> image(const std::string& path, const std::string& root = "");
+
+  std::optional<lang::StructLayout> find_struct(std::string_view name) const override;
+  std::optional<lang::Type> find_type(std::string_view name) const override;
+  std::optional<lang::Constant> find_constant(std::string_view name) const override;
+  std::optional<std::string> enumerator(std::string_view enum_name, int64_t value) const override;
+  std::optional<std::vector<lang::NamedValue>> arguments(const lang::AttachSpec& probe) const override;
+  std::optional<std::vector<lang::NamedValue>> locals(const lang::AttachSpec& probe) const override;
+  std::optional<lang::Type> return_type(const lang::AttachSpec& probe) const override;
+  std::optional<lang::Type> global(const lang::AttachSpec& probe, std::string_view name) const override;
+
+ private:
+  struct Named {
+    const symbols::ImageSymbols* image = nullptr;
+    image::TypeId type;
+  };
+
+  const symbols::ImageSymbols* image_of(const lang::AttachSpec& probe) const;
+  // Where the probe sits: the function's entry, plus its offset.
+  std::optional<ImageAddr> address_of(const symbols::ImageSymbols& image,
+                                      const lang::AttachSpec& probe) const;
+  lang::Type to_type(const symbols::ImageSymbols& image, image::TypeId id, int depth = 0) const;
+  lang::StructLayout to_layout(const Named& named, const std::string& name) const;
+  std::string struct_name(const symbols::ImageSymbols& image, image::TypeId id) const;
+  std::optional<Named> find_named(std::string_view name) const;
+
+  std::map<std::string, std::unique_ptr<symbols::ImageSymbols>> images_;
+  std::vector<const symbols::ImageSymbols*> order_;
+  mutable std::unordered_map<std::string, Named> known_;
+};
+
+}  // namespace uscope::session
