@@ -127,7 +127,8 @@ void Parser::shebang(Program& program) {
   if (!lexer_.looking_at("#!")) return;
   std::string_view text = lexer_.text();
   std::string_view line = text.substr(0, text.find('\n'));
-  program.shebang = line.ends_with('\r') ? line.substr(0, line.size() - 1) : line;
+  program.shebang = line;
+  while (program.shebang.ends_with('\r')) program.shebang.pop_back();
   seek(static_cast<uint32_t>(line.size()));
 }
 

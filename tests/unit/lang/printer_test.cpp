@@ -133,6 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         "// a\nconfig = { // b\n a = 1; // c\n // d\n}\nBEGIN { } // e\n/* f\n g */ END { /* h */ }",
         "BEGIN { if (1) { // a\n } else { // b\n } // c\n /* d */ $x = 1; /* e */ /* f */ }",
         "struct a { int x; }; enum b { C }; /* d */ BEGIN { 1 } END { 2 } // e\n",
+        "#!/usr/bin/uscope\r\r\nBEGIN { }",
         "config = { a = 1; b = 2; /* c */ } BEGIN { $x = 1; 2 /* d */ } /* cut off",
         "BEGIN { $x = { // a\n 1 }; f({ /* b */ 2 }); for ($k : @m) { /* c */ } }"));
 
