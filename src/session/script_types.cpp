@@ -53,17 +53,15 @@ Result<const ImageSymbols*> ScriptTypes::image(const std::string& path, const st
   return kept.get();
 }
 
-const ImageSymbols* ScriptTypes::image_of(const AttachSpec& probe) const {
+std::optional<ScriptTypes::Place> ScriptTypes::site(const AttachSpec& probe) const {
   auto known = images_.find(probe.target);
-  return known == images_.end() ? nullptr : known->second.get();
-}
-
-std::optional<ImageAddr> ScriptTypes::address_of(const ImageSymbols& image, const AttachSpec& probe) const {
-  if (probe.address) return ImageAddr{*probe.address};
+  if (known == images_.end()) return std::nullopt;
+  const ImageSymbols* image = known->second.get();
+  if (probe.address) return Place{image, ImageAddr{*probe.address}};
   symbols::Lookup lookup = symbols::find_functions(
-      image, probe.function, probe.cpp ? symbols::Spelling::Demangled : symbols::Spelling::Any);
+      *image, probe.function, probe.cpp ? symbols::Spelling::Demangled : symbols::Spelling::Any);
   if (lookup.found.empty()) return std::nullopt;
-  return lookup.found.front()->address + probe.offset;
+  return Place{image, lookup.found.front()->address + probe.offset};
 }
 
 std::string ScriptTypes::struct_name(const ImageSymbols& image, TypeId id) const {
@@ -218,46 +216,39 @@ std::optional<std::string> ScriptTypes::enumerator(std::string_view enum_name, i
 }
 
 std::optional<std::vector<lang::NamedValue>> ScriptTypes::arguments(const AttachSpec& probe) const {
-  const ImageSymbols* image = image_of(probe);
-  if (image == nullptr) return std::nullopt;
-  auto address = address_of(*image, probe);
-  auto function = address ? image->debug_info().function_at(*address) : std::nullopt;
+  auto at = site(probe);
+  auto function = at ? at->image->debug_info().function_at(at->address) : std::nullopt;
   if (!function) return std::nullopt;
   std::vector<lang::NamedValue> values;
   for (const auto& parameter : function->parameters)
-    if (!parameter.is_result) values.push_back({parameter.name, to_type(*image, parameter.type)});
+    if (!parameter.is_result) values.push_back({parameter.name, to_type(*at->image, parameter.type)});
   return values;
 }
 
 std::optional<std::vector<lang::NamedValue>> ScriptTypes::locals(const AttachSpec& probe) const {
-  const ImageSymbols* image = image_of(probe);
-  if (image == nullptr) return std::nullopt;
-  auto address = address_of(*image, probe);
-  if (!address || image->debug_info().is_empty()) return std::nullopt;
+  auto at = site(probe);
+  if (!at || at->image->debug_info().is_empty()) return std::nullopt;
   std::vector<lang::NamedValue> values;
-  for (const auto& variable : image->debug_info().variables_at(*address)) {
+  for (const auto& variable : at->image->debug_info().variables_at(at->address)) {
     bool hidden =
         std::any_of(values.begin(), values.end(), [&](auto& other) { return other.name == variable.name; });
-    if (!hidden) values.push_back({variable.name, to_type(*image, variable.type)});
+    if (!hidden) values.push_back({variable.name, to_type(*at->image, variable.type)});
   }
   return values;
 }
 
 std::optional<lang::Type> ScriptTypes::return_type(const AttachSpec& probe) const {
-  const ImageSymbols* image = image_of(probe);
-  if (image == nullptr) return std::nullopt;
-  auto address = address_of(*image, probe);
-  auto function = address ? image->debug_info().function_at(*address) : std::nullopt;
+  auto at = site(probe);
+  auto function = at ? at->image->debug_info().function_at(at->address) : std::nullopt;
   if (!function) return std::nullopt;
-  return to_type(*image, function->return_type);
+  return to_type(*at->image, function->return_type);
 }
 
 std::optional<lang::Type> ScriptTypes::global(const AttachSpec& probe, std::string_view name) const {
-  const ImageSymbols* image = image_of(probe);
-  if (image == nullptr) return std::nullopt;
-  auto variable = image->debug_info().global(name);
+  auto at = site(probe);
+  auto variable = at ? at->image->debug_info().global(name) : std::nullopt;
   if (!variable) return std::nullopt;
-  return to_type(*image, variable->type);
+  return to_type(*at->image, variable->type);
 }
 
 }  // namespace uscope::session

@@ -20,6 +20,13 @@ class ScriptTypes final : public lang::TypeSource {
   // order.
   Result<const symbols::ImageSymbols*> image(const std::string& path, const std::string& root = "");
 
+  // Where a probe on a function sits, in an image opened before; nothing if there is no such function.
+  struct Place {
+    const symbols::ImageSymbols* image = nullptr;
+    ImageAddr address;
+  };
+  std::optional<Place> site(const lang::AttachSpec& probe) const;
+
   std::optional<lang::StructLayout> find_struct(std::string_view name) const override;
   std::optional<lang::Type> find_type(std::string_view name) const override;
   std::optional<lang::Constant> find_constant(std::string_view name) const override;

@@ -145,7 +145,7 @@ bool MethodNames::read_owner(ByteReader& reader, Context& context) {
 bool MethodNames::read_arguments(ByteReader& reader, const Metadata* metadata, std::string& out) {
   uint32_t count = read_compressed(reader);
   if (count > kMaxTypeArguments) return false;
-  out = "[";
+  out.assign(1, '[');
   for (uint32_t i = 0; i < count; ++i) {
     auto type = spell_ready_to_run_type(reader, metadata, modules_);
     if (!type) return false;
