@@ -37,16 +37,19 @@ struct Layout {
     Lhist,
     Tseries,
     // Values that need looking up when shown.
-    UserStack,  // see event/aggregate.h: ids and addresses
-    KernelStack,
-    UserSymbol,  // u64 address, u32 pid, u32 probe
-    Inet,        // u64 family, 16 address bytes
-    MacAddress,  // 6 bytes
-    Timestamp,   // u64 nanoseconds, u64 format id
-    Username,    // u64 uid
-    CgroupPath,
-    Strerror,  // u64 errno
+    UserStack,    // see event/aggregate.h: ids and addresses
+    KernelStack,  // as UserStack
+    UserSymbol,   // u64 address, u32 pid, u32 probe
+    Inet,         // u64 family, 16 address bytes
+    MacAddress,   // 6 bytes
+    Timestamp,    // u64 nanoseconds, u64 format id
+    Username,     // u64 uid
+    CgroupPath,   // u64 id
+    Strerror,     // u64 errno
   };
+
+  // How a stack is written: name+offset, perf's columns, or bare addresses.
+  enum class StackStyle { Bpftrace, Perf, Raw };
 
   Kind kind = Kind::None;
   uint64_t size = 0;
@@ -59,7 +62,8 @@ struct Layout {
   uint32_t hist_bits = 0;
   int64_t lhist_min = 0, lhist_max = 0, lhist_step = 0;
   uint64_t tseries_interval_ns = 0, tseries_intervals = 0;
-  std::string tseries_aggregation;
+  std::string tseries_aggregation;  // avg, max, min, sum; empty: the newest value of an interval
+  StackStyle stack_style = StackStyle::Bpftrace;
 };
 
 struct Field {

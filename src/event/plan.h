@@ -31,7 +31,7 @@ struct Format {
   FormatKind kind = FormatKind::Printf;
   std::string text;   // as the script has it, escapes resolved
   Layout arguments;   // a Tuple
-  std::string place;  // errorf and warnf: file:line:column of the call
+  std::string place;  // errorf and warnf: file:line:column-end of the call
 };
 
 struct MapPlan {
@@ -47,8 +47,9 @@ struct MapPrint {
 };
 
 struct HelperErrorPlace {
-  std::string helper;  // what failed, in words: "map update", "read of user memory"
-  std::string place;   // file:line:column
+  std::string helper;   // what failed, by the kernel's name: "probe_read_user", "map_update_elem"
+  std::string place;    // file:line:column-end
+  std::string context;  // the script's line and a marker below it; may be empty
 };
 
 struct Plan {
