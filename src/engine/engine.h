@@ -35,7 +35,8 @@ struct Attachment {
   // UserProbe, UserReturn (the kernel's return trick; exits are UserProbes):
   std::string file;  // as opened by uscope
   std::vector<Site> sites;
-  std::optional<pid_t> pid;  // nothing: every process that maps the file, present and future
+  // All but Interval. Nothing: every process, present and future (that maps the file).
+  std::optional<pid_t> pid;
   // Interval, Profile: nanoseconds. Software: one event in `period`.
   uint64_t period = 0;
   uint64_t software_event = 0;  // PERF_COUNT_SW_*

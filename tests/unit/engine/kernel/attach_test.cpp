@@ -407,11 +407,12 @@ TEST(TracefsGroups, ThoseOfTheDeadAreTakenOutAndOthersStay) {
   SKIP_WITHOUT_UPROBES();
   if (!have_tracefs()) GTEST_SKIP() << "tracefs cannot be mounted";
   std::string tracefs = find_tracefs().value();
+  std::string path = target_file().path();  // made here, so that it is removed here
   pid_t dead = ::fork();
   if (dead == 0) {
     // Dies without destructors, as by kill -9.
     auto group = TracefsGroup::create(tracefs);
-    if (group) (void)group->add(target_file().path(), {target_file().offset_of("work")}, false);
+    if (group) (void)group->add(path, {target_file().offset_of("work")}, false);
     ::_exit(0);
   }
   ::waitpid(dead, nullptr, 0);
