@@ -1,0 +1,43 @@
+// What must be looked up to show a value: declared here, supplied by the session (from symbols, /proc and the
+// clock), faked in tests. Called on the thread that writes output; may be slow once and should cache.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace uscope::event {
+
+struct Frame {
+  std::string name;         // demangled, without parameters
+  uint64_t offset = 0;      // of the address within it
+  std::string module;       // the file it lives in
+  bool is_inlined = false;  // shown without an offset, above the function that contains it
+};
+
+class SymbolNames {
+ public:
+  virtual ~SymbolNames() = default;
+
+  // The functions at an address of a process, innermost (inlined) first; empty when nothing is known.
+  // `is_return_address`: the call before it is meant, not the instruction at it.
+  virtual std::vector<Frame> user_frames(uint32_t pid, uint64_t address, bool is_return_address) = 0;
+  virtual std::vector<Frame> kernel_frames(uint64_t address) = 0;
+  virtual std::optional<std::string> user_name(uint64_t uid) = 0;
+  virtual std::optional<std::string> cgroup_path(uint64_t id) = 0;
+  // Nanoseconds to add to a time since boot to get one since 1970.
+  virtual int64_t boot_to_wall_ns() = 0;
+};
+
+// Knows no names: numbers are shown.
+class NoNames final : public SymbolNames {
+ public:
+  std::vector<Frame> user_frames(uint32_t, uint64_t, bool) override { return {}; }
+  std::vector<Frame> kernel_frames(uint64_t) override { return {}; }
+  std::optional<std::string> user_name(uint64_t) override { return std::nullopt; }
+  std::optional<std::string> cgroup_path(uint64_t) override { return std::nullopt; }
+  int64_t boot_to_wall_ns() override { return 0; }
+};
+
+}  // namespace uscope::event
