@@ -237,8 +237,10 @@ void guess_sizes(const ElfFile& file, std::vector<Symbol>& symbols) {
     if (symbol.size != 0 || symbol.is_plt) continue;
     const Section* section = file.section_at(symbol.address);
     if (section == nullptr || !section->is_executable()) continue;
-    uint64_t section_end = section->address.value + section->size;
-    symbol.size = std::min(next_address, section_end) - symbol.address.value;
+    // Counted from the symbol: a lying section's end may lie past the end of all addresses.
+    uint64_t left_in_section = section->size - (symbol.address - section->address);
+    symbol.size =
+        std::min({next_address - symbol.address.value, left_in_section, UINT64_MAX - symbol.address.value});
     symbol.size_is_guess = true;
   }
 }
