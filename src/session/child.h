@@ -1,0 +1,42 @@
+// A command started for a script (-c), held before its first instruction until the probes are in place. Ended
+// by the destructor if it is still running. Runs in our terminal with our standard streams.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace uscope::session {
+
+class Child {
+ public:
+  // Split at blanks outside quotes, looked up in PATH, as bpftrace's -c does. Started, but not yet running.
+  static Result<Child> start(const std::string& command);
+  Child(Child&&) noexcept;
+  Child& operator=(Child&&) = delete;
+  ~Child();
+
+  pid_t pid() const { return pid_; }
+  // Lets it run. An Error says why it could not be executed.
+  Status release();
+  // Its exit status once it has ended; nothing while it runs.
+  std::optional<int> ended();
+
+ private:
+  Child() = default;
+  pid_t pid_ = -1;
+  Fd go_;      // one byte lets it run
+  Fd failed_;  // errno of a failed exec
+  std::string name_;
+  std::optional<int> status_;
+};
+
+// The words of a command line; quotes group, backslashes escape.
+std::vector<std::string> split_command(const std::string& command);
+
+}  // namespace uscope::session
