@@ -10,6 +10,21 @@ namespace uscope::image::dwarf {
 namespace {
 // More units than any program has; a hostile file can claim one for every 11 bytes.
 constexpr size_t max_units = 4'000'000;
+constexpr uint64_t max_joined_bytes = uint64_t(1) << 30;
+
+// A .dwo file is a relocatable one: each of its type units is in a section of its own, all of one name.
+SectionData join(const std::vector<SectionData>& parts, uint64_t size) {
+  auto buffer = std::make_unique_for_overwrite<uint8_t[]>(size);
+  uint64_t at = 0;
+  for (const SectionData& part : parts) {
+    std::copy(part.bytes.begin(), part.bytes.end(), buffer.get() + at);
+    at += part.bytes.size();
+  }
+  SectionData joined;
+  joined.owned = OwnedBytes(std::move(buffer), size);
+  joined.bytes = joined.owned.bytes();
+  return joined;
+}
 }  // namespace
 
 std::string_view section_name(SectionId id) {
@@ -28,15 +43,23 @@ Bytes SectionSet::get(SectionId id) const {
   std::string name(section_name(id));
   bool is_index = id == SectionId::CuIndex || id == SectionId::TuIndex;
   if (split_ && !is_index) name += ".dwo";
-  const Section* section = elf_->find_section(name);
-  if (!section) section = elf_->find_section(".z" + name.substr(1));
-  if (!section) return {};
-  auto data = elf_->read_section(*section);
-  if (data) {
-    slot.data = std::move(*data);
-  } else {
-    problems_.push_back(elf_->path() + ": " + data.error().message());
+  std::vector<SectionData> parts;
+  uint64_t total = 0;
+  for (const Section& section : elf_->sections()) {
+    bool is_old_compressed = section.name.starts_with(".z") && section.name.substr(2) == name.substr(1);
+    if (section.name != name && !is_old_compressed) continue;
+    // Debug info shrinks to a fifth, rarely to a twentieth: more than this is a trap.
+    auto data = elf_->read_section(section, (uint64_t(64) << 20) + 32 * section.size);
+    if (!data) {
+      problems_.push_back(elf_->path() + ": " + data.error().message());
+      continue;
+    }
+    total += data->bytes.size();
+    parts.push_back(std::move(*data));
+    if (!split_ || total > max_joined_bytes) break;
   }
+  if (parts.size() == 1) slot.data = std::move(parts.front());
+  if (parts.size() > 1) slot.data = join(parts, total);
   return slot.data.bytes;
 }
 

@@ -57,12 +57,27 @@ uint32_t find_row(Bytes table, const IndexHeader& header, uint64_t id) {
 
 Result<std::unique_ptr<Package>> Package::open(const std::string& path) {
   TRY(auto elf, ElfFile::open(path));
-  return std::unique_ptr<Package>(new Package(std::move(elf)));
+  return std::make_unique<Package>(std::move(elf));
 }
 
 std::optional<SectionSet> Package::compile_unit(uint64_t id) const { return find(SectionId::CuIndex, id); }
 std::optional<SectionSet> Package::type_unit(uint64_t signature) const {
   return find(SectionId::TuIndex, signature);
+}
+
+std::vector<uint64_t> Package::type_signatures() const {
+  std::vector<uint64_t> signatures;
+  Bytes table = sections_.get(SectionId::TuIndex);
+  ByteReader reader(table);
+  auto header = read_header(reader);
+  if (!header) return signatures;
+  for (uint64_t slot = 0; slot < header->slots; slot++) {
+    auto key = slice(table, 16 + slot * 8, 8);
+    auto row = slice(table, 16 + uint64_t(header->slots) * 8 + slot * 4, 4);
+    if (!key || !row) break;
+    if (ByteReader(*row).u32() != 0) signatures.push_back(ByteReader(*key).u64());
+  }
+  return signatures;
 }
 
 std::optional<SectionSet> Package::find(SectionId index, uint64_t id) const {

@@ -18,14 +18,15 @@ namespace uscope::image::dwarf {
 class Package {
  public:
   static Result<std::unique_ptr<Package>> open(const std::string& path);
+  explicit Package(ElfFile elf) : elf_(std::move(elf)), sections_(&elf_, true) {}
 
   // The sections of the unit with this id; nothing if the package has no such unit.
   std::optional<SectionSet> compile_unit(uint64_t id) const;
   std::optional<SectionSet> type_unit(uint64_t signature) const;
+  std::vector<uint64_t> type_signatures() const;
   const std::string& path() const { return elf_.path(); }
 
  private:
-  explicit Package(ElfFile elf) : elf_(std::move(elf)), sections_(&elf_, true) {}
   std::optional<SectionSet> find(SectionId index, uint64_t id) const;
 
   ElfFile elf_;

@@ -136,23 +136,43 @@ const Unit* Store::type_unit(uint64_t signature, const File& from) const {
   if (!from.skeleton || !package_) {
     return &from == &main() ? nullptr : main().type_unit(signature);
   }
+  return packaged_type(signature, from.skeleton);
+}
+
+const Unit* Store::packaged_type(uint64_t signature, const Unit* skeleton) const {
   auto [found, is_new] = packaged_types_.emplace(signature, nullptr);
   if (!is_new) return found->second;
   auto sections = package_->type_unit(signature);
   if (!sections || files_.size() >= max_files) return nullptr;
   File& file = const_cast<Store*>(this)->add_file(package_->path());
   file.sections = std::move(*sections);
-  file.skeleton = from.skeleton;
+  file.skeleton = skeleton;
   const Unit* unit = file.type_unit(signature);
   packaged_types_[signature] = unit;
   return unit;
 }
 
 void Store::for_each_unit(const std::function<bool(const Unit&)>& visit) const {
+  const Unit* a_skeleton = nullptr;
   for (const auto* list : {&main().units(), &main().type_section_units()}) {
     for (const auto& unit : *list) {
       const Unit* full = full_unit(*unit);
-      if (full && !visit(*full)) return;
+      if (!full) continue;
+      if (!visit(*full)) return;
+      if (full == unit.get()) continue;
+      // A .dwo file has its type units beside the split unit.
+      a_skeleton = unit.get();
+      for (const auto* beside : {&full->file->units(), &full->file->type_section_units()}) {
+        for (const auto& type : *beside) {
+          if (type->is_type_unit && !visit(*type)) return;
+        }
+      }
+    }
+  }
+  if (package_ && a_skeleton) {
+    for (uint64_t signature : package_->type_signatures()) {
+      const Unit* type = packaged_type(signature, a_skeleton);
+      if (type && !visit(*type)) return;
     }
   }
   if (main().alt) {

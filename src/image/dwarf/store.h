@@ -39,6 +39,7 @@ class Store {
 
   void set_alt(const std::string& path);
   void set_package(const std::string& path);
+  void set_package(std::unique_ptr<Package> package) { package_ = std::move(package); }
 
   // The unit whose ranges hold the address: never a skeleton, whose split unit is returned in its place
   // (or nothing, with a problem noted, when that is missing).
@@ -60,6 +61,7 @@ class Store {
   const Unit* open_split(const Unit& skeleton) const;
   const Unit* open_dwo_file(const Unit& skeleton, uint64_t id) const;
   const Unit* open_packaged(const Unit& skeleton, uint64_t id) const;
+  const Unit* packaged_type(uint64_t signature, const Unit* skeleton) const;
   void index_addresses(bool with_aranges) const;
   static const Unit* look_up(const std::vector<UnitRange>& ranges, uint64_t address);
 

@@ -341,7 +341,10 @@ void TypeReader::read_template_argument(Type& type, const Die& die, int depth) {
 
 void TypeReader::fill_members(Type& type, const Die& die) {
   if (type.language == Language::C) type.passed_by_reference = false;
-  if (type.language == Language::Cpp) type.passed_by_reference = is_passed_by_reference(die);
+  // The partial units that dwz makes do not say their language; what C can declare is passed by value.
+  if (type.language == Language::Cpp || type.language == Language::Unknown) {
+    type.passed_by_reference = is_passed_by_reference(die);
+  }
   std::vector<Member> members;
   for_each_child(die, [&](const Die& child) {
     switch (child.tag()) {

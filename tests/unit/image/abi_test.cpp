@@ -1,0 +1,139 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "image/abi_go.h"
+#include "image/abi_sysv.h"
+#include "unit/image/dwarf/compiled.h"
+
+namespace uscope::image {
+namespace {
+
+using Kind = Type::Kind;
+using dwarf::testing::spell;
+
+// Types made by hand: ids are given in order.
+class Types {
+ public:
+  TypeId add(Type type) {
+    TypeId id{types_.size() + 1};
+    types_[id.value] = std::move(type);
+    return id;
+  }
+  TypeId scalar(Kind kind, uint64_t size) { return add({.kind = kind, .name = "t", .size = size}); }
+  TypeId structure(std::vector<std::pair<TypeId, uint64_t>> members, uint64_t size) {
+    Type type{.kind = Kind::Struct, .size = size, .passed_by_reference = false};
+    for (auto [id, offset] : members) type.members.push_back({.name = "m", .type = id, .offset = offset});
+    return add(std::move(type));
+  }
+  TypeLookup lookup() {
+    return [this](TypeId id) -> const Type& { return types_[id.value]; };
+  }
+
+ private:
+  std::map<uint64_t, Type> types_;
+};
+
+std::vector<std::string> spelled(const std::vector<std::optional<Location>>& places) {
+  std::vector<std::string> text;
+  for (const auto& place : places) text.push_back(place ? spell(*place) : "unknown");
+  return text;
+}
+using Texts = std::vector<std::string>;
+
+TEST(SysvAbi, hands_out_integer_and_vector_registers_apart) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4), d = t.scalar(Kind::Float, 8);
+  EXPECT_EQ(spelled(sysv_parameters({i, d, i, d, i, i, i, i, i}, {}, t.lookup())),
+            (Texts{"rdi", "xmm0", "rsi", "xmm1", "rdx", "rcx", "r8", "r9", "[rsp+8]"}));
+}
+
+TEST(SysvAbi, splits_small_structs_by_eightbytes) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4), l = t.scalar(Kind::Integer, 8), f = t.scalar(Kind::Float, 4),
+         d = t.scalar(Kind::Float, 8);
+  EXPECT_EQ(spelled(sysv_parameters({t.structure({{i, 0}, {d, 8}}, 16)}, {}, t.lookup())),
+            (Texts{"64:rdi 64:xmm0"}));
+  EXPECT_EQ(spelled(sysv_parameters({t.structure({{f, 0}, {i, 4}}, 8)}, {}, t.lookup())), (Texts{"rdi"}));
+  EXPECT_EQ(spelled(sysv_parameters({t.structure({{f, 0}, {f, 4}, {f, 8}}, 12)}, {}, t.lookup())),
+            (Texts{"64:xmm0 32:xmm1"}));
+  EXPECT_EQ(spelled(sysv_parameters({t.structure({{l, 0}, {l, 8}, {l, 16}}, 24), i}, {}, t.lookup())),
+            (Texts{"[rsp+8]", "rdi"}));
+  // Misaligned members put the whole into memory.
+  EXPECT_EQ(spelled(sysv_parameters({t.structure({{i, 0}, {l, 4}}, 12)}, {}, t.lookup())),
+            (Texts{"[rsp+8]"}));
+  // A struct that does not fit goes to the stack whole; what follows may still take the register.
+  TypeId two = t.structure({{l, 0}, {l, 8}}, 16);
+  EXPECT_EQ(spelled(sysv_parameters({i, i, i, i, i, two, i}, {}, t.lookup())),
+            (Texts{"rdi", "rsi", "rdx", "rcx", "r8", "[rsp+8]", "r9"}));
+}
+
+TEST(SysvAbi, passes_large_results_and_difficult_classes_by_hidden_pointers) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4), l = t.scalar(Kind::Integer, 8);
+  TypeId large = t.structure({{l, 0}, {l, 8}, {l, 16}}, 24);
+  EXPECT_EQ(spelled(sysv_parameters({i}, large, t.lookup())), (Texts{"rsi"}));
+  Type text{.kind = Kind::Class, .size = 32, .passed_by_reference = true};
+  TypeId item = t.add(text);
+  EXPECT_EQ(spelled(sysv_parameters({i, item, i}, {}, t.lookup())), (Texts{"rdi", "[rsi]", "rdx"}));
+  EXPECT_EQ(spelled(sysv_parameters({item, i, i, i, i, i, item}, {}, t.lookup())).back(), "[rsp+8 deref8]");
+  text.passed_by_reference.reset();
+  EXPECT_EQ(spelled(sysv_parameters({i, t.add(text), i}, {}, t.lookup())),
+            (Texts{"rdi", "unknown", "unknown"}));
+}
+
+TEST(SysvAbi, aligns_what_goes_over_the_stack) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4);
+  TypeId ld = t.add({.kind = Kind::Float, .name = "long double", .size = 16});
+  TypeId w = t.scalar(Kind::Integer, 16);
+  EXPECT_EQ(spelled(sysv_parameters({i, i, i, i, i, i, i, ld, w}, {}, t.lookup())),
+            (Texts{"rdi", "rsi", "rdx", "rcx", "r8", "r9", "[rsp+8]", "[rsp+24]", "[rsp+40]"}));
+}
+
+TEST(SysvAbi, says_where_results_are) {
+  Types t;
+  TypeId l = t.scalar(Kind::Integer, 8), d = t.scalar(Kind::Float, 8);
+  EXPECT_EQ(spell(*sysv_result(l, t.lookup())), "rax");
+  EXPECT_EQ(spell(*sysv_result(t.structure({{d, 0}, {l, 8}}, 16), t.lookup())), "64:xmm0 64:rax");
+  EXPECT_EQ(spell(*sysv_result(t.structure({{l, 0}, {l, 8}, {l, 16}}, 24), t.lookup())), "[rax]");
+  EXPECT_TRUE(sysv_result({}, t.lookup())->pieces.empty());
+}
+
+Texts go_spelled(const std::optional<GoCall>& call, bool results = false) {
+  Texts text;
+  for (const GoPlace& place : results ? call->results : call->parameters)
+    text.push_back(spell(place.location));
+  return text;
+}
+
+TEST(GoAbi, spreads_values_over_registers_or_puts_them_on_the_stack_whole) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 8), b = t.scalar(Kind::Integer, 1), f = t.scalar(Kind::Float, 8);
+  TypeId s = t.scalar(Kind::GoString, 16), slice = t.scalar(Kind::GoSlice, 24);
+  EXPECT_EQ(go_spelled(go_call({s, slice, f, i}, {}, true, t.lookup())),
+            (Texts{"64:rax 64:rbx", "64:rcx 64:rdi 64:rsi", "xmm0", "r8"}));
+  // Padding between components is filled in.
+  EXPECT_EQ(go_spelled(go_call({t.structure({{b, 0}, {i, 8}}, 16)}, {}, true, t.lookup())),
+            (Texts{"8:rax 56:bytes 00 00 00 00 00 00 00 64:rbx"}));
+  // Eight are taken, a slice needs three: it goes to the stack, the next integer still gets R11.
+  EXPECT_EQ(go_spelled(go_call({i, i, i, i, i, i, i, i, slice, i}, {}, true, t.lookup())).back(), "r11");
+  EXPECT_EQ(go_spelled(go_call({i, i, i, i, i, i, i, i, slice, i}, {}, true, t.lookup()))[8], "[rsp+8]");
+  TypeId array2 = t.add({.kind = Kind::Array, .size = 16, .target = i, .dimensions = {2}});
+  TypeId array1 = t.add({.kind = Kind::Array, .size = 8, .target = i, .dimensions = {1}});
+  EXPECT_EQ(go_spelled(go_call({array2, array1}, {}, true, t.lookup())), (Texts{"[rsp+8]", "rax"}));
+  // Results start over with the registers; on the stack they follow the parameters.
+  EXPECT_EQ(go_spelled(go_call({i, b}, {s, array2}, true, t.lookup()), true),
+            (Texts{"64:rax 64:rbx", "[rsp+8]"}));
+}
+
+TEST(GoAbi, used_the_stack_before_1_17) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 8), b = t.scalar(Kind::Integer, 1), s = t.scalar(Kind::GoString, 16);
+  auto call = go_call({b, i, b, s}, {b, i}, false, t.lookup());
+  EXPECT_EQ(go_spelled(call), (Texts{"[rsp+8]", "[rsp+16]", "[rsp+24]", "[rsp+32]"}));
+  EXPECT_EQ(go_spelled(call, true), (Texts{"[rsp+48]", "[rsp+56]"}));
+}
+
+}  // namespace
+}  // namespace uscope::image
