@@ -78,7 +78,8 @@ def executable():
         root = ROOT / "build" / "test" / "empty-root"
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
-        shutil.copy2(uscope, root / "uscope")
+        # A link, not a copy: a copy may still be open in a child that another thread is just forking.
+        os.link(uscope, root / "uscope")
         run = subprocess.run(["chroot", root, "/uscope", "--version"], capture_output=True, text=True)
         result("empty root", "" if run.returncode == 0 and run.stdout.startswith("uscope v") else run.stdout + run.stderr)
     return results
