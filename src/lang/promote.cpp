@@ -72,6 +72,8 @@ std::optional<Type> merge(const Type& held, const Type& incoming, const Expr* va
     case TypeKind::kBuffer:
     case TypeKind::kFloat:
     case TypeKind::kInet:
+    case TypeKind::kUserStack:
+    case TypeKind::kKernelStack:
       return held.size() >= incoming.size() ? held : incoming;
     case TypeKind::kTuple:
     case TypeKind::kRecord:

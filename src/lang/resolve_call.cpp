@@ -212,6 +212,7 @@ void Resolver::aggregate_parameters(const Expr& value, MapInfo& info) {
 
 Type Resolver::stack(Expr& expr, Call& node) {
   bool user = node.name == "ustack";
+  uint64_t depth = kDefaultStackDepth;
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     Expr& argument = *node.arguments[i];
     if (const auto* word = argument.as<Identifier>()) {
@@ -233,8 +234,9 @@ Type Resolver::stack(Expr& expr, Call& node) {
             fmt::format("{}([int limit]): limit shouldn't exceed 1024, {} given", node.name, limit->value));
     }
     if (limit) argument.type = literal_type(*limit);
+    if (limit && !limit->negative) depth = std::clamp<uint64_t>(limit->value, 1, 1024);
   }
-  return Type::opaque(user ? TypeKind::kUserStack : TypeKind::kKernelStack, 16);
+  return Type::stack(user ? TypeKind::kUserStack : TypeKind::kKernelStack, depth);
 }
 
 Type Resolver::print(const Expr& expr, Call& node) {

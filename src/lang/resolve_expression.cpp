@@ -141,11 +141,18 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
   if (name == "username") return Type::opaque(TypeKind::kUsername);
   if (name == "usermode") return Type::uint8();
   if (name == "has_cpid") return Type::boolean();
-  if (name == "probe") return Type::string(0);
+  if (name == "probe") {
+    uint64_t longest = 0;
+    if (scope_->attach_points) {
+      for (const AttachSpec& point : *scope_->attach_points)
+        longest = std::max<uint64_t>(longest, point.text.size());
+    }
+    return Type::string(longest + 1);
+  }
   if (name == "probetype") return Type::string(first_probe_type().size() + 1);
   if (name == "ctx") return Type::pointer(Type::structure("struct pt_regs", 168), AddressSpace::kKernel);
-  if (name == "ustack") return Type::opaque(TypeKind::kUserStack, 16);
-  if (name == "kstack") return Type::opaque(TypeKind::kKernelStack, 16);
+  if (name == "ustack") return Type::stack(TypeKind::kUserStack, kDefaultStackDepth);
+  if (name == "kstack") return Type::stack(TypeKind::kKernelStack, kDefaultStackDepth);
   if (name == "func") {
     if (!all_probes(has_function)) {
       error(expr.span,

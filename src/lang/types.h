@@ -61,6 +61,9 @@ enum class TypeKind : uint8_t {
 };
 // clang-format on
 
+// Frames that ustack and kstack take where nobody says how many.
+constexpr uint64_t kDefaultStackDepth = 127;
+
 enum class AddressSpace : uint8_t { kNone, kUser, kKernel };
 
 struct TypeField;
@@ -94,6 +97,9 @@ class Type {
   static Type opaque(TypeKind kind, uint64_t size = 8, bool is_signed = true) {
     return Type(kind, size, is_signed);
   }
+
+  // Of up to `depth` addresses: 16 bytes of ids and count, then the addresses.
+  static Type stack(TypeKind kind, uint64_t depth) { return Type(kind, 16 + 8 * depth); }
 
   TypeKind kind() const { return kind_; }
   uint64_t size() const { return size_; }

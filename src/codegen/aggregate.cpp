@@ -1,0 +1,184 @@
+// Aggregations: the words of event/aggregate.h, one copy for each CPU. A probe's program may be preempted and
+// another run on the same CPU, so words are added to atomically.
+#include <fmt/format.h>
+
+#include "codegen/code_generator.h"
+#include "codegen/layout_of.h"
+
+namespace uscope::codegen {
+
+using enum Reg;
+using lang::TypeKind;
+
+void CodeGenerator::aggregate(const lang::Stmt& stmt, const lang::MapAccess& access, const lang::Call& node) {
+  const Unit::ScriptMap& map = unit_.script_map(access.name);
+  const lang::MapInfo& info = *map.info;
+  TypeKind kind = info.value.kind();
+  if (kind == TypeKind::kTseries) return unsupported(stmt.span, "tseries()");
+  Place operand;
+  if (!node.arguments.empty()) {
+    scalar(*node.arguments[0]);
+    if (kind == TypeKind::kHist) hist_bucket(info.hist_bits);
+    if (kind == TypeKind::kLhist) lhist_bucket(info);
+    operand = keep(R0);
+  }
+  Place key = map_key(map, access.key.get());
+  Label failed = asm_.label();
+  lookup_or_add(map, key, stmt.span, failed);
+  switch (kind) {
+    case TypeKind::kCount:
+      asm_.mov(R1, 1);
+      asm_.atomic(BPF_ADD, Width::B8, R0, 0, R1);
+      break;
+    case TypeKind::kSum:
+      load_slot(R1, operand);
+      asm_.atomic(BPF_ADD, Width::B8, R0, 0, R1);
+      break;
+    case TypeKind::kAvg:
+    case TypeKind::kStats:
+      load_slot(R1, operand);
+      asm_.atomic(BPF_ADD, Width::B8, R0, 0, R1);
+      asm_.mov(R1, 1);
+      asm_.atomic(BPF_ADD, Width::B8, R0, 8, R1);
+      break;
+    case TypeKind::kMin:
+    case TypeKind::kMax:
+      extreme(operand, kind == TypeKind::kMax, info.value.is_signed());
+      break;
+    case TypeKind::kHist:
+    case TypeKind::kLhist: {
+      // The verifier must see that the bucket is one of the value's.
+      load_slot(R1, operand);
+      asm_.jump_if(Cond::Gt, R1, int32_t(map.value_size / 8 - 1), failed);
+      asm_.alu(Alu::Lsh, R1, 3);
+      asm_.alu(Alu::Add, R0, R1);
+      asm_.mov(R1, 1);
+      asm_.atomic(BPF_ADD, Width::B8, R0, 0, R1);
+      break;
+    }
+    default:
+      unsupported(stmt.span, node.name + "()");
+  }
+  asm_.bind(failed);
+}
+
+// [R0] = {value, is_set}.
+void CodeGenerator::extreme(Place value, bool is_max, bool is_signed) {
+  Label take = asm_.label(), done = asm_.label();
+  load_slot(R1, value);
+  asm_.load(Width::B8, R2, R0, 8);
+  asm_.jump_if(Cond::Eq, R2, 0, take);
+  asm_.load(Width::B8, R2, R0, 0);
+  Cond stays = is_max ? (is_signed ? Cond::SLe : Cond::Le) : (is_signed ? Cond::SGe : Cond::Ge);
+  asm_.jump_if(stays, R1, R2, done);
+  asm_.bind(take);
+  asm_.store(Width::B8, R0, 0, R1);
+  asm_.mov(R2, 1);
+  asm_.store(Width::B8, R0, 8, R2);
+  asm_.bind(done);
+}
+
+// R0 = the bucket of R0: 0 for negative numbers, then each number up to 2^bits, then 2^bits for each power of
+// two. See event::bucket_of_hist.
+void CodeGenerator::hist_bucket(uint64_t bits) {
+  auto low = int32_t(bits);
+  int64_t mask = (int64_t(1) << bits) - 1;
+  Label negative = asm_.label(), small = asm_.label(), done = asm_.label();
+  asm_.jump_if(Cond::SLt, R0, 0, negative);
+  asm_.jump_if(Cond::Le, R0, int32_t(mask), small);
+  asm_.mov(R2, 0);  // how far R0 was shifted so that its highest bit is at `bits`
+  for (int32_t step : {32, 16, 8, 4, 2, 1}) {
+    Label less = asm_.label();
+    asm_.mov(R1, R0);
+    asm_.alu(Alu::Rsh, R1, low + step > 63 ? 63 : low + step);
+    asm_.jump_if(Cond::Eq, R1, 0, less);
+    asm_.alu(Alu::Rsh, R0, step);
+    asm_.alu(Alu::Add, R2, step);
+    asm_.bind(less);
+  }
+  if (low > 0) asm_.alu(Alu::Lsh, R2, low);
+  asm_.alu(Alu::And, R0, int32_t(mask));
+  asm_.alu(Alu::Add, R0, R2);
+  asm_.alu(Alu::Add, R0, int32_t(mask + 2));
+  asm_.jump(done);
+  asm_.bind(negative);
+  asm_.mov(R0, -1);
+  asm_.bind(small);
+  asm_.alu(Alu::Add, R0, 1);
+  asm_.bind(done);
+}
+
+void CodeGenerator::lhist_bucket(const lang::MapInfo& info) {
+  Label below = asm_.label(), above = asm_.label(), done = asm_.label();
+  int64_t steps = int64_t((uint64_t(info.lhist_max) - uint64_t(info.lhist_min)) / uint64_t(info.lhist_step));
+  asm_.mov(R1, info.lhist_min);
+  asm_.jump_if(Cond::SLt, R0, R1, below);
+  asm_.mov(R2, info.lhist_max);
+  asm_.jump_if(Cond::SGe, R0, R2, above);
+  asm_.alu(Alu::Sub, R0, R1);
+  asm_.mov(R1, info.lhist_step);
+  asm_.alu(Alu::Div, R0, R1);
+  asm_.alu(Alu::Add, R0, 1);
+  asm_.jump(done);
+  asm_.bind(below);
+  asm_.mov(R0, 0);
+  asm_.jump(done);
+  asm_.bind(above);
+  asm_.mov(R0, steps + 1);
+  asm_.bind(done);
+}
+
+// R0 = what all CPUs have together.
+void CodeGenerator::read_aggregate(const Unit::ScriptMap& map, Place key) {
+  const Type& type = map.info->value;
+  bool is_extreme = type.is(TypeKind::kMin) || type.is(TypeKind::kMax);
+  Place total = frame_.allocate_stack(8), count = frame_.allocate_stack(8);
+  Label again = asm_.label(), next = asm_.label();
+  asm_.mov(R7, 0);
+  store_slot(total, R7);
+  store_slot(count, R7);
+  asm_.bind(again);
+  address(R2, key);
+  asm_.mov(R3, R7);
+  asm_.load_map(R1, map.program_map);
+  asm_.call(BPF_FUNC_map_lookup_percpu_elem);
+  asm_.jump_if(Cond::Eq, R0, 0, next);
+  if (is_extreme) {
+    Label take = asm_.label();
+    asm_.load(Width::B8, R2, R0, 8);
+    asm_.jump_if(Cond::Eq, R2, 0, next);
+    asm_.load(Width::B8, R1, R0, 0);
+    load_slot(R2, count);
+    asm_.jump_if(Cond::Eq, R2, 0, take);
+    load_slot(R2, total);
+    bool is_max = type.is(TypeKind::kMax);
+    Cond stays =
+        is_max ? (type.is_signed() ? Cond::SLe : Cond::Le) : (type.is_signed() ? Cond::SGe : Cond::Ge);
+    asm_.jump_if(stays, R1, R2, next);
+    asm_.bind(take);
+    store_slot(total, R1);
+    asm_.mov(R1, 1);
+    store_slot(count, R1);
+  } else {
+    asm_.load(Width::B8, R1, R0, 0);
+    load_slot(R2, total);
+    asm_.alu(Alu::Add, R2, R1);
+    store_slot(total, R2);
+    if (type.is(TypeKind::kAvg)) {
+      asm_.load(Width::B8, R1, R0, 8);
+      load_slot(R2, count);
+      asm_.alu(Alu::Add, R2, R1);
+      store_slot(count, R2);
+    }
+  }
+  asm_.bind(next);
+  asm_.alu(Alu::Add, R7, 1);
+  asm_.jump_if(Cond::Lt, R7, int32_t(std::max<uint32_t>(unit_.inputs.possible_cpus, 1)), again);
+  load_slot(R0, total);
+  if (!type.is(TypeKind::kAvg)) return;
+  load_slot(R1, count);
+  if (type.is_signed()) return signed_division(false);
+  asm_.alu(Alu::Div, R0, R1);
+}
+
+}  // namespace uscope::codegen

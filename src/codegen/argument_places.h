@@ -1,0 +1,41 @@
+// Where a probe finds the program's own variables, as code generation needs to know it. Declared here,
+// supplied by whoever reads debug info (or usdt notes); tests supply tables.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lang/attach_point.h"
+
+namespace uscope::codegen {
+
+// A computation on one 64-bit number: it starts as a register or a constant; each step changes it.
+struct PlaceStep {
+  enum class Kind { Add, Load };
+  Kind kind = Kind::Add;
+  int64_t amount = 0;  // Add
+  uint32_t size = 8;   // Load: bytes read at the number as a user address, zero-extended
+};
+
+struct ArgumentPlace {
+  enum class Start { Register, Constant };
+  Start start = Start::Register;
+  uint32_t register_offset = 0;  // byte offset in pt_regs
+  int64_t constant = 0;
+  std::vector<PlaceStep> steps;
+  bool is_address = false;  // the number is where the value lies in user memory; else it is the value
+};
+
+class ArgumentPlaces {
+ public:
+  virtual ~ArgumentPlaces() = default;
+
+  // Of a function's or a usdt's argument ("name", or "arg0" of a usdt) at this attach point.
+  virtual Result<ArgumentPlace> argument(const lang::AttachSpec& probe, std::string_view name) const = 0;
+  // Of a variable in scope there.
+  virtual Result<ArgumentPlace> local(const lang::AttachSpec& probe, std::string_view name) const = 0;
+};
+
+}  // namespace uscope::codegen

@@ -1,0 +1,167 @@
+// Functions of the language, each to the part that knows it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "codegen/code_generator.h"
+#include "codegen/layout_of.h"
+
+namespace uscope::codegen {
+
+using enum Reg;
+using lang::TypeKind;
+
+namespace {
+
+constexpr std::array<std::string_view, 32> kSignals = {
+    "",     "HUP",  "INT",  "QUIT", "ILL",    "TRAP",   "ABRT",  "BUS",  "FPE",  "KILL", "USR1",
+    "SEGV", "USR2", "PIPE", "ALRM", "TERM",   "STKFLT", "CHLD",  "CONT", "STOP", "TSTP", "TTIN",
+    "TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF",   "WINCH", "IO",   "PWR",  "SYS"};
+
+std::optional<event::FormatKind> format_kind(std::string_view name) {
+  if (name == "printf") return event::FormatKind::Printf;
+  if (name == "errorf") return event::FormatKind::Errorf;
+  if (name == "warnf") return event::FormatKind::Warnf;
+  if (name == "debugf") return event::FormatKind::Debugf;
+  if (name == "system") return event::FormatKind::System;
+  if (name == "cat") return event::FormatKind::Cat;
+  return std::nullopt;
+}
+
+}  // namespace
+
+// A call whose result is a scalar (-> R0) or nothing.
+void CodeGenerator::call(const Expr& expr, const lang::Call& node) {
+  Temporaries temporaries(frame_);
+  const std::string& name = node.name;
+  if (auto kind = format_kind(name)) return print_format(expr, node, *kind);
+  if (name == "print") return print(expr, node);
+  if (name == "time") return print_format(expr, node, event::FormatKind::Time);
+  if (name == "join") return join(expr, node);
+  if (name == "exit") return exit_call(node);
+  if (name == "clear") return map_record(node, event::RecordKind::ClearMap);
+  if (name == "zero") return map_record(node, event::RecordKind::ZeroMap);
+  if (name == "delete") return delete_key(expr, node);
+  if (name == "has_key" || name == "find") return find_key(expr, node);
+  if (name == "signal" || name == "signal_thread") return signal_call(expr, node);
+  if (name == "strlen") return text_length(node);
+  if (name == "strncmp") return text_compare(node);
+  if (name == "strcontains" || name == "strstr") return text_search(expr, node, name == "strstr");
+  if (name == "strcap") return asm_.mov(R0, int64_t(size_of(node.arguments[0]->type)));
+  if (name == "reg") return register_at(expr, node.arguments[0]->as<lang::StringLiteral>()->value);
+  if (name == "uptr") return scalar(*node.arguments[0]);
+  if (name == "nsecs" || name == "pid" || name == "tid") {
+    const auto* word = node.arguments.empty() ? nullptr : node.arguments[0]->as<lang::Identifier>();
+    std::string mode = word ? word->name : "";
+    return name == "nsecs" ? clock(mode, expr.span) : pid_tid(name == "tid", mode != "init");
+  }
+  if (name == "bswap") {
+    scalar(*node.arguments[0]);
+    if (expr.type.size() > 1) asm_.byte_swap(R0, int32_t(expr.type.size() * 8));
+    return;
+  }
+  if (name == "assert") {
+    Label failed = asm_.label(), fine = asm_.label();
+    condition(*node.arguments[0], failed);
+    asm_.jump(fine);
+    asm_.bind(failed);
+    event::Format format{event::FormatKind::Errorf,
+                         node.arguments[1]->as<lang::StringLiteral>()->value,
+                         {},
+                         unit_.place(expr.span)};
+    format.arguments.kind = event::Layout::Kind::Tuple;
+    send(begin_record(event::RecordKind::Printf, unit_.add_format(std::move(format)), 0), 8);
+    send(begin_record(event::RecordKind::Exit, 1, 0), 8);
+    asm_.jump(end_);
+    asm_.bind(fine);
+    return;
+  }
+  if (name == "static_assert") return;
+  for (const lang::TypedFunction& function : unit_.typed.functions) {
+    if (function.name == name) {
+      Place result = call_function(expr, node, function);
+      if (expr.type.is_scalar()) load_scalar(R0, result, function.result);
+      return;
+    }
+  }
+  if (!expr.type.is_scalar() && expr.type.known() && !expr.type.is(TypeKind::kVoid) &&
+      !expr.type.is_aggregate()) {
+    place_of(expr);  // its value is discarded
+    return;
+  }
+  unsupported(expr.span, name + "()");
+}
+
+// A call whose result lies in memory.
+void CodeGenerator::store_call(const Expr& expr, const lang::Call& node, const Type& want, Place to) {
+  const std::string& name = node.name;
+  if (name == "str") return store_str(expr, node, to, size_of(want));
+  if (name == "ustack") return user_stack(expr, to);
+  if (!(expr.type == want) && !(name == "buf" && size_of(want) >= size_of(expr.type))) {
+    Place own = frame_.allocate(size_of(expr.type));
+    store_call(expr, node, expr.type, own);
+    return convert(own, expr.type, to, want);
+  }
+  if (name == "buf") {
+    if (size_of(want) > size_of(expr.type)) clear(to, size_of(want));
+    return store_buf(expr, node, to);
+  }
+  if (name == "usym") {
+    scalar(*node.arguments[0]);
+    return user_symbol(to, false);
+  }
+  if (name == "strerror") {
+    scalar(*node.arguments[0]);
+    return store_slot(to, R0);
+  }
+  if (name == "strftime") {
+    event::Format format{
+        event::FormatKind::Strftime, node.arguments[0]->as<lang::StringLiteral>()->value, {}, ""};
+    scalar(*node.arguments[1]);
+    asm_.store(Width::B8, to.base, to.offset, R0);
+    asm_.store(Width::B8, to.base, to.offset + 8, int32_t(unit_.add_format(std::move(format))));
+    return;
+  }
+  if (name == "ntop" && node.arguments.size() == 1 && node.arguments[0]->type.is_integer()) {
+    clear(to, size_of(want));
+    scalar(*node.arguments[0]);
+    asm_.store(Width::B8, to.base, to.offset, 2);  // AF_INET
+    asm_.store(Width::B4, to.base, to.offset + 8, R0);
+    return;
+  }
+  for (const lang::TypedFunction& function : unit_.typed.functions) {
+    if (function.name != name) continue;
+    Place result = call_function(expr, node, function);
+    return copy(to, result, size_of(want));
+  }
+  unsupported(expr.span, name + "()");
+}
+
+void CodeGenerator::exit_call(const lang::Call& node) {
+  Place record = begin_record(event::RecordKind::Exit, 0, 0);
+  if (!node.arguments.empty()) {
+    scalar(*node.arguments[0]);
+    asm_.store(Width::B4, record.base, record.offset + 4, R0);
+  }
+  send(record, 8);
+  asm_.jump(end_);
+}
+
+void CodeGenerator::signal_call(const Expr& expr, const lang::Call& node) {
+  if (const auto* text = node.arguments[0]->as<lang::StringLiteral>()) {
+    std::string_view wanted = text->value;
+    if (wanted.starts_with("SIG")) wanted.remove_prefix(3);
+    auto found = std::ranges::find(kSignals, wanted);
+    if (found == kSignals.end() || wanted.empty())
+      return unit_.problem(expr.span, fmt::format("signal \"{}\" is not known", text->value));
+    asm_.mov(R1, found - kSignals.begin());
+  } else {
+    scalar(*node.arguments[0]);
+    asm_.mov(R1, R0);
+  }
+  asm_.call(node.name == "signal" ? BPF_FUNC_send_signal : BPF_FUNC_send_signal_thread);
+}
+
+}  // namespace uscope::codegen

@@ -1,0 +1,207 @@
+// One probe -> one code. One class, its parts by file: code_generator.cpp (the frame around), statement.cpp,
+// expression.cpp, expression_binary.cpp, value.cpp (values in memory), user_memory.cpp, builtin.cpp,
+// call.cpp, string.cpp, map_access.cpp, aggregate.cpp, print.cpp.
+//
+// The scheme: a scalar is computed into R0, as 64 bits that its type's sign extends; what must outlive the
+// next computation is kept in a slot of the Frame. Everything larger lives in memory and is stored where it
+// is wanted (`store`). R6 holds the context, R9 scratch memory; R7 and R8 are used within one construct only.
+// Strings are zero-padded to their size, so that equal strings are equal bytes.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "codegen/assembler.h"
+#include "codegen/frame.h"
+#include "codegen/unit.h"
+
+namespace uscope::codegen {
+
+struct CodeSite {
+  const lang::TypedProbe* probe = nullptr;
+  const lang::AttachSpec* attach = nullptr;  // the one it is for, or the first of those that share it
+  CodeKind kind = CodeKind::UserProbe;
+  bool is_shared = false;  // by several attach points: the cookie tells them apart
+  uint64_t cookie = 0;     // where it is not shared
+};
+
+class CodeGenerator {
+ public:
+  CodeGenerator(Unit& unit, const CodeSite& site) : unit_(unit), site_(site), frame_(kScratchHeader) {}
+  // Problems go to the Unit.
+  Result<Code> run();
+  // Whether another attach point of the same kind may need other code.
+  bool depends_on_place() const { return depends_on_place_; }
+
+ private:
+  using Expr = lang::Expr;
+  using Type = lang::Type;
+  using Label = Assembler::Label;
+
+  // Where the bytes of a value lie: in our memory, or in the program's at R0 + offset.
+  struct Located {
+    bool in_user_memory = false;
+    Place place;
+    uint64_t offset = 0;
+  };
+  struct Loop {
+    Label on_break, on_continue;
+  };
+  // A probe or a function called from it.
+  struct Scope {
+    const std::vector<lang::VariableInfo>* variables = nullptr;
+    std::vector<Place> slots;
+    Label end;
+    const lang::TypedFunction* function = nullptr;
+    Place result;
+    std::vector<Loop> loops;
+  };
+  // Frees, at its end, what was allocated during its life.
+  class Temporaries {
+   public:
+    explicit Temporaries(Frame& frame) : frame_(frame), mark_(frame.mark()) {}
+    ~Temporaries() { frame_.release(mark_); }
+    Temporaries(const Temporaries&) = delete;
+
+   private:
+    Frame& frame_;
+    Frame::Mark mark_;
+  };
+
+  // code_generator.cpp
+  Assembler prologue();
+  Scope make_scope(const std::vector<lang::VariableInfo>& variables);
+  void unsupported(lang::Span span, const std::string& what);
+  void address(Reg dst, Place place);  // dst = &place
+  void load_slot(Reg dst, Place place) { asm_.load(Width::B8, dst, place.base, place.offset); }
+  void store_slot(Place place, Reg src) { asm_.store(Width::B8, place.base, place.offset, src); }
+  Place keep(Reg src);  // in a new slot
+  void clear(Place place, uint64_t size);
+  void copy(Place to, Place from, uint64_t size);
+  void store_text(Place place, std::string_view text, uint64_t size);
+  void extend(Reg reg, const Type& type);  // to 64 bits, by its sign
+  void load_scalar(Reg dst, Place place, const Type& type);
+  void clamp(Reg reg, int32_t most);  // unsigned
+
+  // statement.cpp
+  void block(const lang::Block& block);
+  void statement(const lang::Stmt& stmt);
+  void set_variable(uint32_t slot, const Expr& value);
+  void assign_variable(const lang::Stmt& stmt, const lang::AssignVariable& node);
+  void loop(lang::Span span, const std::function<void(Label out)>& condition, const lang::Block& body,
+            const std::function<void()>& step);
+  void blur_variables();
+  void while_loop(const lang::Stmt& stmt, const lang::While& node);
+  void for_loop(const lang::Stmt& stmt, const lang::For& node);
+  void unroll(const lang::Unroll& node);
+  void jump(const lang::Stmt& stmt, const lang::Jump& node);
+  // Inlined; its result, if it has one, is in the place.
+  Place call_function(const Expr& expr, const lang::Call& node, const lang::TypedFunction& function);
+
+  // expression.cpp
+  void scalar(const Expr& expr);  // -> R0
+  bool load_simple(Reg dst, const Expr& expr);
+  void unary(const Expr& expr, const lang::Unary& node);
+  void increment(const Expr& expr, const lang::Increment& node);
+  void cast(const Expr& expr, const lang::Cast& node);
+  void discard(const Expr& expr);
+  void choose(const Expr& expr, const std::function<void(const Expr&)>& take);
+  bool is_choice(const Expr& expr) const;
+
+  // expression_binary.cpp
+  void condition(const Expr& expr, Label if_false);
+  void binary(const Expr& expr, const lang::Binary& node);
+  void operands(const Expr& left, const Expr& right);                        // -> R0, R1
+  void arithmetic(lang::BinaryOp op, const Type& left, const Type& result);  // R0 = R0 op R1
+  void pointer_arithmetic(const Expr& expr, const lang::Binary& node);
+  void signed_division(bool remainder);
+  void compare(const lang::Binary& node, Label if_false);
+  void compare_memory(const lang::Binary& node, Label if_false);
+
+  // value.cpp
+  void store(const Expr& expr, const Type& want, Place to);
+  Place place_of(const Expr& expr);
+  void convert(Place from, const Type& type, Place to, const Type& want);
+  void store_fields(const std::vector<const Expr*>& parts, const Type& want, Place to);
+  Located locate(const Expr& expr);
+
+  // user_memory.cpp
+  Located locate_field(const Expr& expr, const lang::Field& node);
+  Located locate_index(const Expr& expr, const lang::Index& node);
+  Located locate_argument(const Expr& expr, const lang::Field& node, bool is_local);
+  void place_value(const ArgumentPlace& place);
+  void read_user(Place to, uint64_t size);       // from R0
+  void read_user_text(Place to, uint64_t size);  // from R0; R0 = its length with the NUL, or an error
+  void user_address(const Located& located);     // -> R0
+  void load_located(const Located& located, const Type& type, uint32_t bit_offset, uint32_t bit_width);
+  void store_located(const Located& located, const Type& type, Place to, const Type& want);
+  const lang::TypeField* find_field(const Type& type, const std::string& name, lang::TypeField& found);
+
+  // builtin.cpp
+  void builtin(const Expr& expr, const std::string& name);
+  void store_builtin(const Expr& expr, const std::string& name, Place to, const Type& want);
+  void pid_tid(bool is_tid, bool in_namespace);
+  void argument_number(const Expr& expr, const std::string& name, int number);
+  void register_at(const Expr& expr, std::string_view name);
+  void cookie(Reg dst);
+  void clock(std::string_view mode, lang::Span span);
+  void user_symbol(Place to, bool with_probe);  // of the address in R0
+  void user_stack(const Expr& expr, Place to);
+
+  // call.cpp
+  void call(const Expr& expr, const lang::Call& node);
+  void store_call(const Expr& expr, const lang::Call& node, const Type& want, Place to);
+  void exit_call(const lang::Call& node);
+  void signal_call(const Expr& expr, const lang::Call& node);
+
+  // string.cpp
+  void store_str(const Expr& expr, const lang::Call& node, Place to, uint64_t size);
+  void store_buf(const Expr& expr, const lang::Call& node, Place to);
+  void text_address(const Expr& expr);  // -> R0, in user memory
+  Place text_place(const Expr& expr, uint64_t& size);
+  void text_length(const lang::Call& node);
+  void text_compare(const lang::Call& node);
+  void text_search(const Expr& expr, const lang::Call& node, bool wants_position);
+  void equal_bytes(Place left, Place right, uint64_t size, Label if_different);
+
+  // map_access.cpp
+  Place map_key(const Unit::ScriptMap& map, const Expr* key);
+  void lookup(const Unit::ScriptMap& map, Place key);  // -> R0
+  void lookup_or_add(const Unit::ScriptMap& map, Place key, lang::Span span, Label if_failed);
+  void read_map(const Expr& expr, const lang::MapAccess& node);  // a scalar -> R0
+  void store_map_value(const Expr& expr, const lang::MapAccess& node, Place to, const Type& want);
+  void assign_map(const lang::Stmt& stmt, const lang::AssignMap& node);
+  void increment_map(const Expr& expr, const lang::Increment& node, const lang::MapAccess& access);
+  void update(const Unit::ScriptMap& map, Place key, Place value, lang::Span span);
+  void delete_key(const Expr& expr, const lang::Call& node);
+  void find_key(const Expr& expr, const lang::Call& node);
+  void report_error(const std::string& helper, lang::Span span);  // R0 holds the helper's result
+
+  // aggregate.cpp
+  void aggregate(const lang::Stmt& stmt, const lang::MapAccess& access, const lang::Call& node);
+  void extreme(Place value, bool is_max, bool is_signed);
+  void hist_bucket(uint64_t bits);
+  void lhist_bucket(const lang::MapInfo& info);
+  void read_aggregate(const Unit::ScriptMap& map, Place key);
+
+  // print.cpp
+  void print_format(const Expr& expr, const lang::Call& node, event::FormatKind kind);
+  void print(const Expr& expr, const lang::Call& node);
+  void print_map(const lang::Call& node, const lang::MapAccess& access);
+  void map_record(const lang::Call& node, event::RecordKind kind);
+  void join(const Expr& expr, const lang::Call& node);
+  Place begin_record(event::RecordKind kind, uint32_t id, uint64_t payload);
+  void send(Place record, uint64_t size);
+
+  Unit& unit_;
+  CodeSite site_;
+  Assembler asm_;
+  Frame frame_;
+  std::vector<Scope> scopes_;
+  Label end_;
+  bool depends_on_place_ = false;
+  uint64_t loop_weight_ = 0;  // instructions that the verifier walks in the loops so far
+};
+
+}  // namespace uscope::codegen

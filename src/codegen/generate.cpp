@@ -1,0 +1,117 @@
+#include "codegen/generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "codegen/code_generator.h"
+
+namespace uscope::codegen {
+namespace {
+
+using lang::ProbeKind;
+
+std::optional<CodeKind> code_kind(ProbeKind kind) {
+  switch (kind) {
+    case ProbeKind::kBegin:
+    case ProbeKind::kEnd:
+    case ProbeKind::kSelf:
+    case ProbeKind::kTest:
+    case ProbeKind::kBench:
+      return CodeKind::RunOnce;
+    case ProbeKind::kUprobe:
+    case ProbeKind::kUretprobe:
+    case ProbeKind::kUsdt:
+      return CodeKind::UserProbe;
+    case ProbeKind::kInterval:
+      return CodeKind::Timer;
+    case ProbeKind::kProfile:
+    case ProbeKind::kSoftware:
+    case ProbeKind::kHardware:
+      return CodeKind::PerfEvent;
+    case ProbeKind::kTracepoint:
+      return CodeKind::Tracepoint;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_same(const Code& a, const Code& b) {
+  auto same_reference = [](const MapReference& x, const MapReference& y) {
+    return x.instruction == y.instruction && x.map == y.map;
+  };
+  return a.kind == b.kind && a.instructions.size() == b.instructions.size() &&
+         std::memcmp(a.instructions.data(), b.instructions.data(),
+                     a.instructions.size() * sizeof(bpf_insn)) == 0 &&
+         std::ranges::equal(a.maps, b.maps, same_reference);
+}
+
+// The codes of one probe of the script.
+class ProbeCodes {
+ public:
+  ProbeCodes(Unit& unit, uint32_t probe, uint64_t first_cookie)
+      : unit_(unit), index_(probe), probe_(unit.typed.probes[probe]), first_cookie_(first_cookie) {}
+
+  Status run() {
+    for (uint32_t i = 0; i < probe_.attach_points.size(); i++) {
+      TRY(uint32_t code, code_for(i));
+      unit_.out.uses.push_back({index_, i, code, first_cookie_ + i});
+    }
+    return {};
+  }
+
+ private:
+  struct Made {
+    ProbeKind kind;
+    uint32_t code;
+    bool fits_all;  // attach points of this kind
+  };
+
+  Result<uint32_t> code_for(uint32_t attach_point) {
+    const lang::AttachSpec& attach = probe_.attach_points[attach_point];
+    auto kind = code_kind(attach.kind);
+    if (!kind)
+      return fail(
+          fmt::format("{}: {} probes are not supported yet", unit_.place(attach.span), spell(attach.kind)));
+    bool is_shared = *kind == CodeKind::UserProbe && probe_.attach_points.size() > 1;
+    if (is_shared)
+      for (const Made& made : made_)
+        if (made.kind == attach.kind && made.fits_all) return made.code;
+    CodeGenerator generator(unit_, {&probe_, &attach, *kind, is_shared, first_cookie_ + attach_point});
+    TRY(Code code, generator.run());
+    if (unit_.first_problem()) return fail(*unit_.first_problem());
+    // Places of arguments may be the same at many attach points.
+    for (const Made& made : made_)
+      if (is_shared && made.kind == attach.kind && is_same(unit_.out.program.codes[made.code], code))
+        return made.code;
+    auto number = uint32_t(unit_.out.program.codes.size());
+    made_.push_back({attach.kind, number, !generator.depends_on_place()});
+    unit_.out.program.codes.push_back(std::move(code));
+    return number;
+  }
+
+  Unit& unit_;
+  uint32_t index_;
+  const lang::TypedProbe& probe_;
+  uint64_t first_cookie_;
+  std::vector<Made> made_;
+};
+
+}  // namespace
+
+Result<Compiled> generate(const lang::TypedProgram& program, const Inputs& inputs) {
+  Unit unit(program, inputs);
+  for (const lang::TypedProbe& probe : program.probes)
+    for (const lang::AttachSpec& attach : probe.attach_points) unit.out.plan.probes.push_back(attach.text);
+  unit.make_all_script_maps();
+  if (unit.first_problem()) return fail(*unit.first_problem());
+  uint64_t cookie = 0;
+  for (uint32_t i = 0; i < program.probes.size(); i++) {
+    TRY_STATUS(ProbeCodes(unit, i, cookie).run());
+    cookie += program.probes[i].attach_points.size();
+  }
+  return std::move(unit.out);
+}
+
+}  // namespace uscope::codegen

@@ -1,0 +1,69 @@
+// A typed program -> eBPF code, its maps, and the plan by which its reports are read. Pure: asks nobody but
+// what Inputs names, touches neither files nor the kernel. What cannot be generated is an Error with its
+// place in the script.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "codegen/argument_places.h"
+#include "codegen/program.h"
+#include "event/plan.h"
+#include "lang/source.h"
+#include "lang/type_source.h"
+#include "lang/typed_program.h"
+
+namespace uscope::codegen {
+
+struct PidNamespace {
+  uint64_t device = 0, inode = 0;  // of /proc/self/ns/pid
+};
+
+// What keeps a loop of the script from running for ever.
+enum class Loops {
+  Walked,     // the verifier sees every round: few rounds, any kernel
+  MayGoto,    // the kernel counts (Linux 6.9)
+  Unchecked,  // nobody verifies: our own count, of millions
+};
+
+struct Inputs {
+  const lang::SourceSet* sources = nullptr;  // for places in messages
+  const lang::TypeSource* types = nullptr;   // may be null: then only the script's own structs are known
+  const ArgumentPlaces* places = nullptr;    // may be null: then args, locals and usdt arguments are an Error
+  uint32_t possible_cpus = 1;
+  std::optional<PidNamespace> pid_namespace;  // pid and tid as seen there; nothing: the first one
+  std::optional<uint32_t> child_pid;          // of -c
+  Loops loops = Loops::Walked;
+  uint32_t ring_bytes = 4u << 20;  // a power of two
+};
+
+// One attach point of the script: which code runs there, with which cookie. The cookie is the index into
+// Plan::probes.
+struct CodeUse {
+  uint32_t probe = 0;         // index into TypedProgram::probes
+  uint32_t attach_point = 0;  // of that probe
+  uint32_t code = 0;          // index into Program::codes
+  uint64_t cookie = 0;
+};
+
+// To be set after loading, before anything is attached.
+struct InitialEntry {
+  uint32_t map = 0;
+  std::vector<uint8_t> key, value;
+};
+
+struct Compiled {
+  Program program;
+  event::Plan plan;
+  std::vector<CodeUse> uses;  // in the order of the script
+  std::vector<InitialEntry> initial_entries;
+  // An Array of one u64: when the session began, in nanoseconds of CLOCK_BOOTTIME (`elapsed` counts from it).
+  std::optional<uint32_t> start_time_map;
+};
+
+Result<Compiled> generate(const lang::TypedProgram& program, const Inputs& inputs);
+
+}  // namespace uscope::codegen

@@ -1,0 +1,219 @@
+#include "codegen/layout_of.h"
+
+#include <algorithm>
+
+namespace uscope::codegen {
+namespace {
+
+using event::Layout;
+using lang::Type;
+using lang::TypeKind;
+
+// Structs of structs end; what a hostile or broken type source says may not.
+constexpr int kMaxDepth = 16;
+
+Layout::Kind kind_of(TypeKind kind) {
+  switch (kind) {
+    case TypeKind::kBool:
+      return Layout::Kind::Bool;
+    case TypeKind::kInt:
+      return Layout::Kind::Integer;
+    case TypeKind::kFloat:
+      return Layout::Kind::Float;
+    case TypeKind::kEnum:
+      return Layout::Kind::Enum;
+    case TypeKind::kPointer:
+      return Layout::Kind::Pointer;
+    case TypeKind::kArray:
+      return Layout::Kind::Array;
+    case TypeKind::kString:
+      return Layout::Kind::String;
+    case TypeKind::kBuffer:
+      return Layout::Kind::Buffer;
+    case TypeKind::kStruct:
+      return Layout::Kind::Struct;
+    case TypeKind::kTuple:
+      return Layout::Kind::Tuple;
+    case TypeKind::kRecord:
+      return Layout::Kind::Record;
+    case TypeKind::kCount:
+      return Layout::Kind::Count;
+    case TypeKind::kSum:
+      return Layout::Kind::Sum;
+    case TypeKind::kMin:
+      return Layout::Kind::Min;
+    case TypeKind::kMax:
+      return Layout::Kind::Max;
+    case TypeKind::kAvg:
+      return Layout::Kind::Avg;
+    case TypeKind::kStats:
+      return Layout::Kind::Stats;
+    case TypeKind::kHist:
+      return Layout::Kind::Hist;
+    case TypeKind::kLhist:
+      return Layout::Kind::Lhist;
+    case TypeKind::kTseries:
+      return Layout::Kind::Tseries;
+    case TypeKind::kUserStack:
+      return Layout::Kind::UserStack;
+    case TypeKind::kKernelStack:
+      return Layout::Kind::KernelStack;
+    case TypeKind::kUserSymbol:
+      return Layout::Kind::UserSymbol;
+    case TypeKind::kInet:
+      return Layout::Kind::Inet;
+    case TypeKind::kMacAddress:
+      return Layout::Kind::MacAddress;
+    case TypeKind::kTimestamp:
+      return Layout::Kind::Timestamp;
+    case TypeKind::kUsername:
+      return Layout::Kind::Username;
+    case TypeKind::kCgroupPath:
+      return Layout::Kind::CgroupPath;
+    case TypeKind::kStrerror:
+      return Layout::Kind::Strerror;
+    default:
+      return Layout::Kind::None;
+  }
+}
+
+uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+struct Placed {
+  std::vector<uint64_t> offsets;
+  uint64_t size = 0;
+  bool padded = false;
+};
+
+Placed place_fields(const Type& type) {
+  Placed placed;
+  uint64_t most = 1;
+  for (const lang::TypeField& field : type.fields()) {
+    uint64_t alignment = alignment_of(field.type);
+    most = std::max(most, alignment);
+    uint64_t at = round_up(placed.size, alignment);
+    placed.padded = placed.padded || at != placed.size || has_padding(field.type);
+    placed.offsets.push_back(at);
+    placed.size = at + size_of(field.type);
+  }
+  placed.padded = placed.padded || placed.size % most != 0;
+  placed.size = round_up(placed.size, most);
+  return placed;
+}
+
+bool has_fields(const Type& type) { return type.is(TypeKind::kTuple) || type.is(TypeKind::kRecord); }
+
+Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang::TypeSource* types,
+                 int depth);
+
+// A field as it lies in the traced program.
+event::Field struct_field(const lang::TypeField& field, const lang::TypedProgram& program,
+                          const lang::TypeSource* types, int depth) {
+  event::Field out{field.name, layout_at(field.type, program, types, depth), field.offset, field.bit_offset,
+                   field.bit_width};
+  out.layout.size = user_size(field.type);
+  return out;
+}
+
+Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang::TypeSource* types,
+                 int depth) {
+  Layout out;
+  out.kind = kind_of(type.kind());
+  out.size = size_of(type);
+  out.is_signed = type.is_signed();
+  if (depth > kMaxDepth) return out;
+  if (has_fields(type)) {
+    auto offsets = field_offsets(type);
+    for (size_t i = 0; i < offsets.size(); i++) {
+      const lang::TypeField& field = type.fields()[i];
+      out.fields.push_back({field.name, layout_at(field.type, program, types, depth + 1), offsets[i]});
+    }
+  } else if (type.is(TypeKind::kArray)) {
+    out.count = type.count();
+    event::Field element{"", layout_at(type.element(), program, types, depth + 1)};
+    if (type.count() > 0) element.layout.size = type.size() / type.count();
+    out.fields.push_back(std::move(element));
+  } else if (type.is(TypeKind::kStruct)) {
+    out.name = type.name();
+    if (auto known = find_struct(type, program, types))
+      for (const lang::TypeField& field : known->fields)
+        out.fields.push_back(struct_field(field, program, types, depth + 1));
+  } else if (type.is(TypeKind::kEnum)) {
+    out.name = type.name();
+    if (const auto* all = program.c_types.enumerators(type.name()))
+      for (const auto& each : *all) out.enumerators.emplace_back(each.value, each.name);
+  }
+  return out;
+}
+
+}  // namespace
+
+uint64_t size_of(const Type& type) {
+  if (has_fields(type)) return place_fields(type).size;
+  if (type.is(TypeKind::kBuffer)) return 4 + type.size();
+  if (type.is(TypeKind::kInet)) return 24;
+  return type.size();
+}
+
+uint64_t alignment_of(const Type& type) {
+  switch (type.kind()) {
+    case TypeKind::kBool:
+    case TypeKind::kInt:
+    case TypeKind::kEnum:
+    case TypeKind::kFloat:
+      return std::clamp<uint64_t>(type.size(), 1, 8);
+    case TypeKind::kString:
+    case TypeKind::kMacAddress:
+      return 1;
+    case TypeKind::kBuffer:
+      return 4;
+    case TypeKind::kArray:
+      return alignment_of(type.element());
+    case TypeKind::kTuple:
+    case TypeKind::kRecord: {
+      uint64_t most = 1;
+      for (const lang::TypeField& field : type.fields()) most = std::max(most, alignment_of(field.type));
+      return most;
+    }
+    default:
+      return 8;
+  }
+}
+
+std::vector<uint64_t> field_offsets(const Type& type) { return place_fields(type).offsets; }
+
+bool has_padding(const Type& type) { return has_fields(type) && place_fields(type).padded; }
+
+uint64_t user_size(const Type& type) {
+  return type.is(TypeKind::kString) ? std::max<uint64_t>(type.size(), 1) - 1 : type.size();
+}
+
+Type plain_type(const Type& type) {
+  if (!type.casts_to_integer()) return type;
+  return Type::integer(64, type.is_signed() && !type.is(TypeKind::kCount));
+}
+
+Layout layout_of(const Type& type, const lang::TypedProgram& program, const lang::TypeSource* types) {
+  return layout_at(type, program, types, 0);
+}
+
+Layout value_layout(const lang::MapInfo& map, const lang::TypedProgram& program,
+                    const lang::TypeSource* types) {
+  Layout out = layout_of(map.value, program, types);
+  out.hist_bits = uint32_t(map.hist_bits);
+  out.lhist_min = map.lhist_min;
+  out.lhist_max = map.lhist_max;
+  out.lhist_step = map.lhist_step;
+  out.tseries_interval_ns = map.tseries_interval_ns;
+  out.tseries_intervals = map.tseries_intervals;
+  out.tseries_aggregation = map.tseries_aggregation;
+  return out;
+}
+
+std::optional<lang::StructLayout> find_struct(const Type& type, const lang::TypedProgram& program,
+                                              const lang::TypeSource* types) {
+  if (const lang::StructLayout* own = program.c_types.find_struct(type.name())) return *own;
+  return types ? types->find_struct(type.name()) : std::nullopt;
+}
+
+}  // namespace uscope::codegen

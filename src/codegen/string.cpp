@@ -1,0 +1,195 @@
+// Strings and buffers.
+#include <fmt/format.h>
+
+#include "codegen/code_generator.h"
+#include "codegen/layout_of.h"
+
+namespace uscope::codegen {
+
+using enum Reg;
+using lang::TypeKind;
+
+namespace {
+
+constexpr uint64_t kMaxSearch = 1024;  // characters that strcontains looks at, one round of a loop each
+
+}  // namespace
+
+// The address of text in the program's memory -> R0.
+void CodeGenerator::text_address(const Expr& expr) {
+  if (expr.type.is_scalar()) {
+    if (expr.type.address_space() == lang::AddressSpace::kKernel)
+      return unsupported(expr.span, "a string in kernel memory");
+    return scalar(expr);
+  }
+  Located located = locate(expr);
+  if (!located.in_user_memory) return unsupported(expr.span, "the address of " + expr.type.spell());
+  user_address(located);
+}
+
+void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to, uint64_t size) {
+  const Expr& source = *node.arguments[0];
+  const auto* literal = node.arguments.size() > 1 ? node.arguments[1]->as<lang::IntLiteral>() : nullptr;
+  bool has_length = node.arguments.size() > 1 && !literal;
+  // What str() itself may give, however large the place is.
+  uint64_t most = std::min(size, size_of(expr.type));
+  if (most == 0) return;
+  if (source.type.is(TypeKind::kString)) {
+    if (has_length) return unsupported(expr.span, "str() of a string with a computed length");
+    Place text = place_of(source);
+    uint64_t have = std::min(most, size_of(source.type));
+    if (have < size) clear(to, size);
+    copy(to, text, have);
+    return asm_.store(Width::B1, to.base, to.offset + int32_t(have) - 1, 0);
+  }
+  text_address(source);
+  Place at = keep(R0);
+  clear(to, size);
+  if (!has_length) {
+    load_slot(R0, at);
+    return read_user_text(to, most);
+  }
+  scalar(*node.arguments[1]);
+  asm_.mov(R2, R0);
+  clamp(R2, int32_t(most - 1));
+  asm_.alu(Alu::Add, R2, 1);
+  load_slot(R3, at);
+  address(R1, to);
+  asm_.call(BPF_FUNC_probe_read_user_str);
+}
+
+void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to) {
+  const Expr& source = *node.arguments[0];
+  auto most = int32_t(expr.type.size());
+  bool in_script = source.type.is(TypeKind::kString) || source.type.is(TypeKind::kBuffer);
+  const auto* literal = node.arguments.size() > 1 ? node.arguments[1]->as<lang::IntLiteral>() : nullptr;
+  bool has_length = node.arguments.size() > 1 && !literal;
+  Located located;
+  if (source.type.is_scalar()) {
+    scalar(source);
+    located.in_user_memory = true;
+  } else {
+    located = locate(source);
+  }
+  if (!located.in_user_memory || in_script) {
+    if (has_length || uint64_t(most) > size_of(source.type))
+      return unsupported(expr.span, "buf() of this value with this length");
+    if (located.in_user_memory) return unsupported(expr.span, "buf() of this value");
+    copy(to.at(4), located.place.at(located.offset), uint64_t(most));
+    return asm_.store(Width::B4, to.base, to.offset, most);
+  }
+  user_address(located);
+  Place at = keep(R0);
+  clear(to, size_of(expr.type));
+  if (has_length)
+    scalar(*node.arguments[1]);
+  else
+    asm_.mov(R0, most);
+  asm_.mov(R2, R0);
+  clamp(R2, most);
+  asm_.store(Width::B4, to.base, to.offset, R2);
+  load_slot(R3, at);
+  address(R1, to.at(4));
+  asm_.call(BPF_FUNC_probe_read_user);
+}
+
+// A string of the script, wherever it is.
+Place CodeGenerator::text_place(const Expr& expr, uint64_t& size) {
+  if (expr.type.is(TypeKind::kString)) {
+    size = size_of(expr.type);
+    return place_of(expr);
+  }
+  size = std::max<uint64_t>(unit_.typed.settings.max_strlen, 1);
+  Place place = frame_.allocate(size);
+  text_address(expr);
+  Place at = keep(R0);
+  clear(place, size);
+  load_slot(R0, at);
+  read_user_text(place, size);
+  return place;
+}
+
+void CodeGenerator::text_length(const lang::Call& node) {
+  uint64_t size = 0;
+  Place text = text_place(*node.arguments[0], size);
+  Place copied = frame_.allocate(size);
+  address(R1, copied);
+  asm_.mov(R2, int64_t(size));
+  address(R3, text);
+  asm_.call(BPF_FUNC_probe_read_kernel_str);
+  Label failed = asm_.label(), done = asm_.label();
+  asm_.jump_if(Cond::SLe, R0, 0, failed);
+  asm_.alu(Alu::Add, R0, -1);  // the NUL
+  asm_.jump(done);
+  asm_.bind(failed);
+  asm_.mov(R0, 0);
+  asm_.bind(done);
+}
+
+void CodeGenerator::equal_bytes(Place left, Place right, uint64_t size, Label if_different) {
+  for (uint64_t done = 0; done < size;) {
+    uint64_t step = 8;
+    auto misfits = [&](Place place) { return uint64_t(place.offset + int32_t(done)) % step != 0; };
+    while (step > size - done || misfits(left) || misfits(right)) step /= 2;
+    asm_.load(width_of(step), R0, left.base, left.offset + int32_t(done));
+    asm_.load(width_of(step), R1, right.base, right.offset + int32_t(done));
+    asm_.jump_if(Cond::Ne, R0, R1, if_different);
+    done += step;
+  }
+}
+
+// Strings are zero-padded: the first bytes are equal exactly if the strings are, so far.
+void CodeGenerator::text_compare(const lang::Call& node) {
+  const auto* literal = node.arguments[2]->as<lang::IntLiteral>();
+  uint64_t left_size = 0, right_size = 0;
+  Place left = text_place(*node.arguments[0], left_size);
+  Place right = text_place(*node.arguments[1], right_size);
+  uint64_t size = std::min({literal ? literal->value : 0, left_size, right_size});
+  Label different = asm_.label(), done = asm_.label();
+  equal_bytes(left, right, size, different);
+  asm_.mov(R0, 0);
+  asm_.jump(done);
+  asm_.bind(different);
+  asm_.mov(R0, 1);
+  asm_.bind(done);
+}
+
+// Looks for a literal: its place, or -1; or whether it is there.
+void CodeGenerator::text_search(const Expr& expr, const lang::Call& node, bool wants_position) {
+  const auto* literal = node.arguments[1]->as<lang::StringLiteral>();
+  if (!literal) return unsupported(expr.span, node.name + "() of a text that is no literal");
+  uint64_t size = 0;
+  Place text = text_place(*node.arguments[0], size);
+  const std::string& wanted = literal->value;
+  Label found = asm_.label(), not_found = asm_.label(), done = asm_.label();
+  if (wanted.size() >= size && !wanted.empty()) {
+    asm_.mov(R0, wants_position ? -1 : 0);
+    return;
+  }
+  uint64_t rounds = size - wanted.size();
+  if (rounds > kMaxSearch) return unsupported(expr.span, node.name + "() in a text of more than 1 KB");
+  Label again = asm_.label(), next = asm_.label();
+  asm_.mov(R2, 0);
+  address(R1, text);
+  asm_.bind(again);
+  for (size_t i = 0; i < wanted.size(); i++) {
+    asm_.load(Width::B1, R0, R1, int32_t(i));
+    asm_.jump_if(Cond::Ne, R0, uint8_t(wanted[i]), next);
+  }
+  asm_.jump(found);
+  asm_.bind(next);
+  asm_.alu(Alu::Add, R1, 1);
+  asm_.alu(Alu::Add, R2, 1);
+  asm_.jump_if(Cond::Lt, R2, int32_t(rounds), again);
+  asm_.bind(not_found);
+  asm_.mov(R0, wants_position ? -1 : 0);
+  asm_.jump(done);
+  asm_.bind(found);
+  if (wants_position)
+    asm_.mov(R0, R2);
+  else
+    asm_.mov(R0, 1);
+  asm_.bind(done);
+}
+
+}  // namespace uscope::codegen

@@ -1,0 +1,193 @@
+// Reading the traced program's memory: fields, elements, arguments. A read that fails gives zeroes.
+#include <fmt/format.h>
+
+#include "codegen/code_generator.h"
+#include "codegen/layout_of.h"
+
+namespace uscope::codegen {
+
+using enum Reg;
+using lang::TypeKind;
+
+const lang::TypeField* CodeGenerator::find_field(const Type& object, const std::string& name,
+                                                 lang::TypeField& found) {
+  const Type& type = object.is(TypeKind::kPointer) ? object.pointee() : object;
+  if (!type.is(TypeKind::kStruct)) return nullptr;
+  auto layout = find_struct(type, unit_.typed, unit_.inputs.types);
+  const lang::TypeField* field = layout ? layout->find(name) : nullptr;
+  if (!field) return nullptr;
+  found = *field;
+  return &found;
+}
+
+CodeGenerator::Located CodeGenerator::locate_field(const Expr& expr, const lang::Field& node) {
+  const Expr& object = *node.object;
+  if (const auto* builtin = object.as<lang::Builtin>())
+    if (builtin->name == "args" || builtin->name == "locals")
+      return locate_argument(expr, node, builtin->name == "locals");
+  if (object.type.is(TypeKind::kRecord)) {
+    auto offsets = field_offsets(object.type);
+    Place place = place_of(object);
+    for (size_t i = 0; i < offsets.size(); i++)
+      if (object.type.fields()[i].name == node.name) return {false, place, offsets[i]};
+    unsupported(expr.span, "this field");
+    return {};
+  }
+  lang::TypeField found;
+  if (!find_field(object.type, node.name, found)) {
+    unsupported(expr.span, fmt::format("field {} of {}", node.name, object.type.spell()));
+    return {};
+  }
+  if (object.type.is(TypeKind::kPointer)) {
+    if (object.type.address_space() == lang::AddressSpace::kKernel)
+      unsupported(expr.span, "a read of kernel memory");
+    scalar(object);
+    return {true, {}, found.offset};
+  }
+  Located located = locate(object);
+  located.offset += found.offset;
+  return located;
+}
+
+CodeGenerator::Located CodeGenerator::locate_index(const Expr& expr, const lang::Index& node) {
+  const Type& object = node.object->type;
+  const auto* literal = node.index->as<lang::IntLiteral>();
+  if (object.is(TypeKind::kTuple)) {
+    auto offsets = field_offsets(object);
+    uint64_t index = literal ? literal->value : 0;
+    return {false, place_of(*node.object), index < offsets.size() ? offsets[index] : 0};
+  }
+  bool is_pointer = object.is(TypeKind::kPointer), is_text = object.is(TypeKind::kString);
+  const Type& element = object.element();
+  uint64_t size = is_text ? 1 : std::max<uint64_t>(user_size(element), 1);
+  if (object.is(TypeKind::kArray) && object.count() > 0) size = object.size() / object.count();
+  if (size == 0 || size > INT32_MAX) unsupported(expr.span, "elements of this size");
+  if (is_pointer && literal && int64_t(literal->value) == int32_t(literal->value)) {
+    scalar(*node.object);
+    return {true, {}, literal->value * size};
+  }
+  Located located;
+  if (is_pointer) {
+    scalar(*node.object);
+    located.in_user_memory = true;
+  } else {
+    located = locate(*node.object);
+  }
+  if (literal) {
+    uint64_t count = is_text ? size_of(object) : object.count();
+    if (!located.in_user_memory && literal->value >= count) unsupported(expr.span, "an index past the end");
+    located.offset += literal->value * size;
+    return located;
+  }
+  if (located.in_user_memory) {
+    user_address(located);
+    Place base = keep(R0);
+    scalar(*node.index);
+    asm_.alu(Alu::Mul, R0, int32_t(size));
+    load_slot(R1, base);
+    asm_.alu(Alu::Add, R0, R1);
+    return {true, {}, 0};
+  }
+  unsupported(expr.span, "a computed index into a value that the script holds");
+  return located;
+}
+
+CodeGenerator::Located CodeGenerator::locate_argument(const Expr& expr, const lang::Field& node,
+                                                      bool is_local) {
+  const ArgumentPlaces* places = unit_.inputs.places;
+  if (!places) {
+    unsupported(expr.span, (is_local ? "locals." : "args.") + node.name + " at this probe");
+    return {};
+  }
+  depends_on_place_ = true;
+  auto place =
+      is_local ? places->local(*site_.attach, node.name) : places->argument(*site_.attach, node.name);
+  if (!place) {
+    unit_.problem(expr.span, place.error().message());
+    return {};
+  }
+  place_value(*place);
+  if (place->is_address) return {true, {}, 0};
+  if (size_of(expr.type) > 8) unsupported(expr.span, node.name + " (a large value in registers)");
+  return {false, keep(R0), 0};
+}
+
+// The number that the place computes -> R0.
+void CodeGenerator::place_value(const ArgumentPlace& place) {
+  if (place.start == ArgumentPlace::Start::Constant)
+    asm_.mov(R0, place.constant);
+  else
+    asm_.load(Width::B8, R0, kContext, int32_t(place.register_offset));
+  for (const PlaceStep& step : place.steps) {
+    if (step.kind == PlaceStep::Kind::Add) {
+      asm_.mov(R1, step.amount);
+      asm_.alu(Alu::Add, R0, R1);
+      continue;
+    }
+    uint32_t size = step.size == 1 || step.size == 2 || step.size == 4 ? step.size : 8;
+    read_user(Frame::kBrief, size);
+    asm_.load(width_of(size), R0, Frame::kBrief.base, Frame::kBrief.offset);
+  }
+}
+
+void CodeGenerator::read_user(Place to, uint64_t size) {
+  asm_.mov(R3, R0);
+  address(R1, to);
+  asm_.mov(R2, int64_t(size));
+  asm_.call(BPF_FUNC_probe_read_user);
+}
+
+void CodeGenerator::read_user_text(Place to, uint64_t size) {
+  asm_.mov(R3, R0);
+  address(R1, to);
+  asm_.mov(R2, int64_t(size));
+  asm_.call(BPF_FUNC_probe_read_user_str);
+}
+
+void CodeGenerator::user_address(const Located& located) {
+  if (located.offset == 0) return;
+  asm_.mov(R1, int64_t(located.offset));
+  asm_.alu(Alu::Add, R0, R1);
+}
+
+void CodeGenerator::load_located(const Located& located, const Type& type, uint32_t bit_offset,
+                                 uint32_t bit_width) {
+  uint64_t size = type.size();
+  if (size != 1 && size != 2 && size != 4 && size != 8)
+    return unit_.problem(site_.probe->span, fmt::format("a number of {} bytes", size));
+  Place place = located.place.at(located.offset);
+  if (located.in_user_memory) {
+    user_address(located);
+    place = Frame::kBrief;
+    read_user(place, size);
+  } else if (place.offset % int32_t(size) != 0) {
+    Place aligned = frame_.allocate(8);  // fields of a packed struct
+    copy(aligned, place, size);
+    place = aligned;
+  }
+  if (bit_width == 0) return load_scalar(R0, place, type);
+  asm_.load(width_of(size), R0, place.base, place.offset);
+  if (bit_offset + bit_width > 64) return unit_.problem(site_.probe->span, "a bitfield that no word holds");
+  asm_.alu(Alu::Lsh, R0, int32_t(64 - bit_offset - bit_width));
+  asm_.alu(type.is_signed() ? Alu::Arsh : Alu::Rsh, R0, int32_t(64 - bit_width));
+}
+
+void CodeGenerator::store_located(const Located& located, const Type& type, Place to, const Type& want) {
+  if (!located.in_user_memory) return convert(located.place.at(located.offset), type, to, want);
+  user_address(located);
+  uint64_t size = size_of(want);
+  if (type.is(TypeKind::kString) && want.is(TypeKind::kString)) {
+    Place kept = keep(R0);
+    clear(to, size);
+    load_slot(R0, kept);
+    return read_user_text(to, std::min(size, size_of(type)));
+  }
+  if (size_of(type) != size) {
+    Place whole = frame_.allocate(size_of(type));
+    read_user(whole, size_of(type));
+    return convert(whole, type, to, want);
+  }
+  read_user(to, size);
+}
+
+}  // namespace uscope::codegen

@@ -1,0 +1,132 @@
+// Values in memory: strings, tuples, structs, and scalars that are to be stored.
+#include <fmt/format.h>
+
+#include "codegen/code_generator.h"
+#include "codegen/layout_of.h"
+
+namespace uscope::codegen {
+
+using enum Reg;
+using lang::TypeKind;
+
+namespace {
+
+bool has_fields(const lang::Type& type) { return type.is(TypeKind::kTuple) || type.is(TypeKind::kRecord); }
+
+}  // namespace
+
+// The value of `expr`, as a `want`, into memory of its size.
+void CodeGenerator::store(const Expr& expr, const Type& want, Place to) {
+  if (const auto* node = expr.as<lang::Comptime>()) return store(*node->operand, want, to);
+  if (is_choice(expr)) return choose(expr, [&](const Expr& taken) { store(taken, want, to); });
+  Temporaries temporaries(frame_);
+  if (want.is_scalar()) {
+    scalar(expr);
+    asm_.store(width_of(want.size()), to.base, to.offset, R0);
+    return;
+  }
+  if (const auto* node = expr.as<lang::StringLiteral>(); node && want.is(TypeKind::kString))
+    return store_text(to, node->value, size_of(want));
+  if (const auto* node = expr.as<lang::Tuple>(); node && has_fields(want)) {
+    std::vector<const Expr*> parts;
+    for (const auto& element : node->elements) parts.push_back(element.get());
+    return store_fields(parts, want, to);
+  }
+  if (const auto* node = expr.as<lang::Record>(); node && has_fields(want)) {
+    std::vector<const Expr*> parts;
+    for (const auto& field : node->fields) parts.push_back(field.value.get());
+    return store_fields(parts, want, to);
+  }
+  if (const auto* node = expr.as<lang::Call>()) return store_call(expr, *node, want, to);
+  if (const auto* node = expr.as<lang::Builtin>()) return store_builtin(expr, node->name, to, want);
+  if (const auto* node = expr.as<lang::MapAccess>()) return store_map_value(expr, *node, to, want);
+  if (const auto* node = expr.as<lang::Cast>()) {
+    if (want.is(TypeKind::kArray) && node->operand->type.is_scalar()) {
+      scalar(*node->operand);
+      Place whole = keep(R0);
+      return copy(to, whole, std::min<uint64_t>(8, size_of(want)));
+    }
+    if (want.is(TypeKind::kString) && node->operand->type.is(TypeKind::kString))
+      return store(*node->operand, want, to);
+    if (want == node->operand->type) return store(*node->operand, want, to);
+    return unsupported(expr.span, fmt::format("a cast to {}", want.spell()));
+  }
+  bool is_located = expr.as<lang::Variable>() || expr.as<lang::Field>() || expr.as<lang::Index>() ||
+                    expr.as<lang::TupleIndex>() || expr.as<lang::Unary>();
+  if (!is_located) return unsupported(expr.span, "a value of type " + expr.type.spell() + " here");
+  store_located(locate(expr), expr.type, to, want);
+}
+
+void CodeGenerator::store_fields(const std::vector<const Expr*>& parts, const Type& want, Place to) {
+  if (parts.size() != want.fields().size()) return;
+  if (has_padding(want)) clear(to, size_of(want));
+  auto offsets = field_offsets(want);
+  for (size_t i = 0; i < parts.size(); i++) store(*parts[i], want.fields()[i].type, to.at(offsets[i]));
+}
+
+// Memory that holds the value; what is there already is not copied.
+Place CodeGenerator::place_of(const Expr& expr) {
+  if (const auto* node = expr.as<lang::Variable>()) {
+    const Scope& scope = scopes_.back();
+    if (node->slot < scope.slots.size()) return scope.slots[node->slot];
+  }
+  if (expr.as<lang::TupleIndex>()) {
+    Located located = locate(expr);
+    if (!located.in_user_memory) return located.place.at(located.offset);
+  }
+  Type type = plain_type(expr.type);
+  uint64_t size = size_of(type);
+  if (size == 0) unsupported(expr.span, "a value of type " + expr.type.spell() + " here");
+  Place place = frame_.allocate(size);
+  store(expr, type, place);
+  return place;
+}
+
+// From one type's memory to another's: integers grow, strings are padded or cut, fields one by one.
+void CodeGenerator::convert(Place from, const Type& type, Place to, const Type& want) {
+  if (type == want) return copy(to, from, size_of(want));
+  if (want.is_scalar() && type.is_scalar()) {
+    load_scalar(R1, from, type);
+    asm_.store(width_of(want.size()), to.base, to.offset, R1);
+    return;
+  }
+  if (want.is(TypeKind::kString) && type.is(TypeKind::kString)) {
+    uint64_t have = size_of(type), need = size_of(want);
+    if (have < need) clear(to, need);
+    copy(to, from, std::min(have, need));
+    if (have > need) asm_.store(Width::B1, to.base, to.offset + int32_t(need) - 1, 0);
+    return;
+  }
+  if (has_fields(want) && has_fields(type) && want.fields().size() == type.fields().size()) {
+    if (has_padding(want)) clear(to, size_of(want));
+    auto source = field_offsets(type), target = field_offsets(want);
+    for (size_t i = 0; i < source.size(); i++)
+      convert(from.at(source[i]), type.fields()[i].type, to.at(target[i]), want.fields()[i].type);
+    return;
+  }
+  if (want.kind() == type.kind() && size_of(want) >= size_of(type)) {
+    if (size_of(want) > size_of(type)) clear(to, size_of(want));
+    return copy(to, from, size_of(type));
+  }
+  unit_.problem(site_.probe->span,
+                fmt::format("{} where {} is wanted is not supported yet", type.spell(), want.spell()));
+}
+
+CodeGenerator::Located CodeGenerator::locate(const Expr& expr) {
+  if (const auto* node = expr.as<lang::Unary>(); node && node->op == lang::UnaryOp::kDereference) {
+    if (node->operand->type.address_space() == lang::AddressSpace::kKernel)
+      unsupported(expr.span, "a read of kernel memory");
+    scalar(*node->operand);
+    return {true, {}, 0};
+  }
+  if (const auto* node = expr.as<lang::Field>()) return locate_field(expr, *node);
+  if (const auto* node = expr.as<lang::Index>()) return locate_index(expr, *node);
+  if (const auto* node = expr.as<lang::TupleIndex>()) {
+    auto offsets = field_offsets(node->object->type);
+    Place object = place_of(*node->object);
+    return {false, object, node->index < offsets.size() ? offsets[node->index] : 0};
+  }
+  return {false, place_of(expr), 0};
+}
+
+}  // namespace uscope::codegen
