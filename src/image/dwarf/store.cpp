@@ -11,7 +11,8 @@ namespace uscope::image::dwarf {
 namespace {
 
 constexpr size_t max_problems = 200;
-constexpr size_t max_files = 1'000'000;
+// Each split or packaged unit is a file here; a hostile index can name one for every 12 bytes.
+constexpr size_t max_files = 200'000;
 
 }  // namespace
 
