@@ -85,7 +85,7 @@ void CodeGenerator::assign_variable(const lang::Stmt& stmt, const lang::AssignVa
 // every round for another one. Adds zero, which it cannot know: the random number has 32 bits.
 void CodeGenerator::blur_variables() {
   asm_.call(BPF_FUNC_get_prandom_u32);
-  asm_.alu(Alu::Rsh, R0, 63);
+  asm_.alu(Alu::Rsh, R0, 32);
   const Scope& scope = scopes_.back();
   for (size_t i = 0; i < scope.slots.size(); i++) {
     if (!(*scope.variables)[i].type.is_scalar()) continue;
@@ -158,7 +158,7 @@ void CodeGenerator::for_loop(const lang::Stmt& stmt, const lang::For& node) {
   store_slot(current, R0);
   if (unit_.inputs.loops == Loops::MayGoto) {
     asm_.call(BPF_FUNC_get_prandom_u32);  // as in blur_variables()
-    asm_.alu(Alu::Rsh, R0, 63);
+    asm_.alu(Alu::Rsh, R0, 32);
     load_slot(R1, current);
     asm_.alu(Alu::Add, R1, R0);
     store_slot(current, R1);

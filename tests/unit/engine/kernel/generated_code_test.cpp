@@ -9,6 +9,7 @@
 #include "codegen/disassemble.h"
 #include "codegen/generate.h"
 #include "engine/kernel/cpus.h"
+#include "event/aggregate.h"
 #include "lang/compile.h"
 #include "unit/engine/kernel/target.h"
 
@@ -144,7 +145,9 @@ TEST(Generated, LoopsOfAnyLengthWhereTheKernelCounts) {
   for (const char* text :
        {"uprobe:/a:f { $i = 0; while ($i < arg0) { $i++; @[$i] = count(); } }",
         "uprobe:/a:f { while (rand % 5) { while (rand % 3) { @++; } } }",
-        "uprobe:/a:f { $p = arg0; while ($p != 0) { $p = *(uint64*)$p; @[str($p)] = hist($p); } }"}) {
+        "uprobe:/a:f { $p = arg0; while ($p != 0) { $p = *(uint64*)$p; @[str($p)] = hist($p); } }",
+        "uprobe:/a:f { for ($i : 0..100000) { @[$i] = $i; } }",
+        "uprobe:/a:f { $i = 5; while ($i < 100000) { $i++; if ($i == 99999) { @ = $i; } } }"}) {
     Script script(text, codegen::Loops::MayGoto);
     ASSERT_TRUE(script.compiled) << script.compiled.error().message();
     KernelEngine engine;
@@ -238,6 +241,72 @@ TEST(Generated, StringsCompareAsTexts) {
               "print((int64)strcontains($a, \"ell\")); print((int64)strcontains($a, \"elk\")); "
               "print((int64)strlen($a));"),
       (Numbers{1, 0, 1, 0, 1, 1, 0, 5}));
+}
+
+// The merged value of the map's only entry, as words.
+std::vector<uint64_t> words_of(Engine& engine, const event::MapPlan& map) {
+  std::vector<uint64_t> out;
+  EXPECT_TRUE(engine.for_each_entry(map.program_map, [&](const MapEntry& entry) {
+    std::vector<uint8_t> merged = event::merge_copies(map.value, entry.values);
+    ByteReader reader(merged);
+    while (reader.remaining() >= 8) out.push_back(reader.u64());
+  }));
+  return out;
+}
+
+TEST(Generated, ProbesAProgram) {
+  SKIP_WITHOUT_UPROBES();
+  Target target;
+  Script script(
+      "uprobe:/a:work /arg0 != 4/ { @c = count(); @s[arg1] = sum(arg0); @h = hist(arg0); @l = lhist(arg0, 2, "
+      "8, 3); "
+      "@m = max(arg0); @a = avg(arg0); printf(\"%d %d\", arg0, arg1); @k[pid, comm, func] = count(); }");
+  ASSERT_TRUE(script.compiled) << script.compiled.error().message();
+  const event::Plan& plan = script.compiled->plan;
+  KernelEngine engine;
+  auto loaded = engine.load(script.compiled->program);
+  ASSERT_TRUE(loaded) << loaded.error().message();
+  auto attached = engine.attach({user_probe("work")});
+  ASSERT_TRUE(attached) << attached.error().message();
+  ASSERT_TRUE(attached->failures.empty());
+  target.tell('w');
+  std::map<std::string, const event::MapPlan*> maps;
+  for (const event::MapPlan& map : plan.maps) maps[map.name] = &map;
+  EXPECT_EQ(words_of(engine, *maps["@c"]), (std::vector<uint64_t>{9}));
+  EXPECT_EQ(words_of(engine, *maps["@s"]), (std::vector<uint64_t>{41}));
+  EXPECT_EQ(words_of(engine, *maps["@m"]), (std::vector<uint64_t>{9, 1}));
+  EXPECT_EQ(words_of(engine, *maps["@a"]), (std::vector<uint64_t>{41, 9}));
+  EXPECT_EQ(words_of(engine, *maps["@l"]), (std::vector<uint64_t>{2, 2, 3, 2}));
+  EXPECT_EQ(words_of(engine, *maps["@k"]), (std::vector<uint64_t>{9}));
+  std::vector<uint64_t> buckets(event::hist_buckets(0));
+  for (int64_t i : {0, 1, 2, 3, 5, 6, 7, 8, 9}) buckets[event::bucket_of_hist(i, 0)]++;
+  EXPECT_EQ(words_of(engine, *maps["@h"]), buckets);
+  std::vector<uint64_t> firsts;
+  ASSERT_TRUE(engine.poll(200ms, [&](Bytes record) {
+    EXPECT_EQ(ByteReader(record).u32(), uint32_t(event::RecordKind::Printf));
+    firsts.push_back(ByteReader(record, 8).u64());
+    EXPECT_EQ(ByteReader(record, 16).u64(), 7u);
+  }));
+  EXPECT_EQ(firsts, (std::vector<uint64_t>{0, 1, 2, 3, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(engine.lost(), 0u);
+}
+
+TEST(Generated, HistogramsUseTheReadersBuckets) {
+  SKIP_WITHOUT_UPROBES();
+  for (uint32_t bits : {0u, 1u, 3u, 5u}) {
+    for (int64_t value : {int64_t(-5), int64_t(0), int64_t(1), int64_t(2), int64_t(7), int64_t(31),
+                          int64_t(32), int64_t(33), int64_t(1000), int64_t(4294967296), INT64_MAX}) {
+      Script script("BEGIN { $v = (int64)" + std::to_string(value) + "; @ = hist($v, " +
+                    std::to_string(bits) + "); }");
+      ASSERT_TRUE(script.compiled) << script.compiled.error().message();
+      KernelEngine engine;
+      ASSERT_TRUE(engine.load(script.compiled->program));
+      ASSERT_TRUE(engine.run(0));
+      std::vector<uint64_t> expected(event::hist_buckets(bits));
+      expected[event::bucket_of_hist(value, bits)] = 1;
+      EXPECT_EQ(words_of(engine, script.compiled->plan.maps[0]), expected) << value << " with " << bits;
+    }
+  }
 }
 
 }  // namespace
