@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "event/render.h"
-#include "view/helper_message.h"
+#include "view/failure_text.h"
 #include "view/histogram.h"
 #include "view/json_string.h"
 #include "view/map_order.h"

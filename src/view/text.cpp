@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "event/render.h"
-#include "view/helper_message.h"
+#include "view/failure_text.h"
 #include "view/histogram.h"
 #include "view/map_order.h"
 #include "view/series.h"
@@ -89,7 +89,7 @@ void TextOutput::script_message(Severity severity, std::string_view place, std::
 
 void TextOutput::helper_error(const HelperFailure& failure) {
   std::string text = failure.place.empty() ? "" : failure.place + ": ";
-  text += fmt::format("WARNING: {}\nAdditional Info - helper: {}, retcode: {}\n", helper_message(failure),
+  text += fmt::format("WARNING: {}\nAdditional Info - helper: {}, retcode: {}\n", failure_text(failure),
                       failure.helper, failure.result);
   text += failure.context;
   if (!text.ends_with('\n')) text += '\n';

@@ -1,4 +1,4 @@
-#include "view/helper_message.h"
+#include "view/failure_text.h"
 
 #include <cerrno>
 #include <charconv>
@@ -20,7 +20,7 @@ std::string errno_message(int64_t result) {
   return strerror_r(static_cast<int>(-result), text, sizeof text);
 }
 
-std::string helper_message(const HelperFailure& failure) {
+std::string failure_text(const HelperFailure& failure) {
   if (failure.helper == "map_update_elem" && failure.result == -E2BIG) {
     return "Map full; can't update element. Try increasing max_map_keys config or manually setting the max "
            "entries in a map declaration e.g. `let @a = hash(5000)`";

@@ -10,7 +10,7 @@
 namespace uscope::view {
 
 // "Map full; can't update element. …" where that is what happened, else errno's text.
-std::string helper_message(const HelperFailure& failure);
+std::string failure_text(const HelperFailure& failure);
 // errno's text alone.
 std::string errno_message(int64_t result);
 
