@@ -15,6 +15,7 @@
 #include "cli/list.h"
 #include "cli/offsets.h"
 #include "cli/probe.h"
+#include "cli/run.h"
 #include "cli/types.h"
 #include "version.h"
 
@@ -55,6 +56,11 @@ bool is_list(Arguments args) {
   return false;
 }
 
+// A program with -e, or a script's file; options may come first.
+bool is_script(std::string_view first) {
+  return first.starts_with('-') || ::access(std::string(first).c_str(), R_OK) == 0;
+}
+
 // Columns on a terminal: UTF-8's continuation bytes take none.
 size_t width(std::string_view text) {
   return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
@@ -93,6 +99,7 @@ int main(int argc, char** argv) {
   for (const Command& command : commands)
     if (command.name == first) return command.run(args.subspan(2));
   if (is_list(args.subspan(1))) return list_command(args.subspan(1));
+  if (is_script(first)) return run_command(args.subspan(1));
   std::fprintf(stderr, "uscope: `%s` is not a command or an option; see uscope --help\n", argv[1]);
   return 2;
 }

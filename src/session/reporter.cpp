@@ -1,0 +1,173 @@
+#include "session/reporter.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/fd.h"
+#include "event/decode.h"
+
+namespace uscope::session {
+namespace {
+
+using event::RecordKind;
+
+// What a command printed, for system().
+std::string output_of(const std::string& command) {
+  std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
+  std::string text;
+  char chunk[4096];
+  while (pipe && ::fgets(chunk, sizeof chunk, pipe.get()) != nullptr) text += chunk;
+  return text;
+}
+
+}  // namespace
+
+Reporter::Reporter(const event::Plan& plan, engine::Engine& engine, event::SymbolNames& names,
+                   view::Output& output)
+    : plan_(plan), engine_(engine), names_(names), output_(output) {
+  for (const event::Format& format : plan.formats) formats_.emplace_back(format.text);
+}
+
+void Reporter::complain(const std::string& what) {
+  if (std::find(complaints_.begin(), complaints_.end(), what) != complaints_.end()) return;
+  complaints_.push_back(what);
+  output_.script_message(view::Severity::Error, "", what);
+}
+
+void Reporter::take(Bytes record) {
+  ByteReader reader(record);
+  auto kind = RecordKind(reader.u32());
+  uint32_t id = reader.u32();
+  if (reader.failed()) return complain("a probe reported a record that is too short");
+  Bytes payload = record.subspan(8);
+  switch (kind) {
+    case RecordKind::Printf:
+      return take_format(id, payload);
+    case RecordKind::PrintValue: {
+      if (id >= plan_.values.size()) break;
+      auto value = event::decode(plan_.values[id], payload, plan_.formats);
+      if (!value) return complain(value.error().message());
+      return output_.value(*value);
+    }
+    case RecordKind::PrintMap: {
+      uint64_t top = reader.u64(), divisor = reader.u64();
+      if (id >= plan_.map_prints.size()) break;
+      return print_map(plan_.map_prints[id].map, top, divisor);
+    }
+    case RecordKind::PrintEntry:
+      if (id >= plan_.map_prints.size()) break;
+      return print_entry(plan_.map_prints[id].map, payload);
+    case RecordKind::ClearMap:
+      if (id >= plan_.maps.size()) break;
+      if (auto cleared = engine_.clear(plan_.maps[id].program_map); !cleared)
+        complain(cleared.error().message());
+      return;
+    case RecordKind::ZeroMap:
+      if (id >= plan_.maps.size()) break;
+      return zero_map(id);
+    case RecordKind::Exit:
+      exit_code_ = int(id);
+      return;
+    case RecordKind::Join: {
+      if (id >= plan_.formats.size()) break;
+      uint32_t count = reader.u32();
+      uint64_t each = count != 0 ? reader.remaining() / count : 0;
+      std::string text;
+      for (uint32_t i = 0; i < count && each != 0; ++i)
+        text += (i == 0 ? "" : plan_.formats[id].text) + std::string(cstring_at(reader.take(each), 0));
+      return output_.join(text + "\n");
+    }
+    case RecordKind::HelperError:
+      return take_helper_error(id, payload);
+  }
+  complain("a probe reported a record that uscope does not know");
+}
+
+std::string Reporter::now_as(const std::string& format) const {
+  time_t now = ::time(nullptr);
+  tm local{};
+  ::localtime_r(&now, &local);
+  char text[256];
+  size_t length = ::strftime(text, sizeof text, format.c_str(), &local);
+  return std::string(text, length);
+}
+
+void Reporter::take_format(uint32_t id, Bytes payload) {
+  if (id >= plan_.formats.size()) return complain("a probe reported a format that uscope does not know");
+  const event::Format& format = plan_.formats[id];
+  if (format.kind == event::FormatKind::Time) return output_.time(now_as(format.text));
+  auto arguments = event::decode_arguments(format, payload, plan_.formats);
+  if (!arguments) return complain(arguments.error().message());
+  std::string text;
+  auto written = formats_[id].append(text, *arguments, names_);
+  if (!written) return complain(written.error().message());
+  switch (format.kind) {
+    case event::FormatKind::Errorf:
+      return output_.script_message(view::Severity::Error, format.place, text);
+    case event::FormatKind::Warnf:
+      return output_.script_message(view::Severity::Warning, format.place, text);
+    case event::FormatKind::System:
+      return output_.system(output_of(text));
+    case event::FormatKind::Cat: {
+      auto file = read_text_file(text);
+      return file ? output_.cat(*file) : complain(file.error().message());
+    }
+    default:
+      return output_.printf(text);
+  }
+}
+
+void Reporter::take_helper_error(uint32_t id, Bytes payload) {
+  if (id >= plan_.errors.size()) return;
+  view::HelperFailure failure;
+  failure.helper = plan_.errors[id].helper;
+  failure.place = plan_.errors[id].place;
+  failure.result = int64_t(ByteReader(payload).u64());
+  output_.helper_error(failure);
+}
+
+void Reporter::print_map(uint32_t map, uint64_t top, uint64_t divisor) {
+  const event::MapPlan& plan = plan_.maps[map];
+  std::vector<event::RawEntry> entries;
+  auto read = engine_.for_each_entry(plan.program_map, [&](const engine::MapEntry& entry) {
+    entries.push_back({entry.key, entry.values});
+  });
+  if (!read) return complain(read.error().message());
+  auto contents = event::decode_map(plan, entries, plan_.formats);
+  if (!contents) return complain(contents.error().message());
+  if (!contents->entries.empty()) output_.map(*contents, top, divisor);
+}
+
+void Reporter::print_entry(uint32_t map, Bytes key) {
+  const event::MapPlan& plan = plan_.maps[map];
+  auto entry = engine_.find_entry(plan.program_map, key);
+  if (!entry) return complain(entry.error().message());
+  if (!*entry) return;
+  std::vector<event::RawEntry> entries = {{(*entry)->key, (*entry)->values}};
+  auto contents = event::decode_map(plan, entries, plan_.formats);
+  if (!contents) return complain(contents.error().message());
+  output_.map(*contents);
+}
+
+void Reporter::zero_map(uint32_t map) {
+  uint32_t program_map = plan_.maps[map].program_map;
+  std::vector<std::vector<uint8_t>> keys;
+  size_t size = 0;
+  auto read = engine_.for_each_entry(program_map, [&](const engine::MapEntry& entry) {
+    keys.push_back(entry.key);
+    if (!entry.values.empty()) size = entry.values.front().size();
+  });
+  if (!read) return complain(read.error().message());
+  std::vector<uint8_t> zeros(size);
+  for (const auto& key : keys)
+    if (auto set = engine_.set_entry(program_map, key, zeros); !set) return complain(set.error().message());
+}
+
+void Reporter::print_maps() {
+  for (uint32_t map = 0; map < plan_.maps.size(); ++map) print_map(map, 0, 1);
+}
+
+}  // namespace uscope::session

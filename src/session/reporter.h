@@ -1,0 +1,48 @@
+// What a running script reports -> what its user reads: records from the engine are decoded by the plan and
+// handed to the output; maps are read from the engine when they are to be shown. One thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "event/format.h"
+#include "event/plan.h"
+#include "event/symbol_names.h"
+#include "view/output.h"
+
+namespace uscope::session {
+
+class Reporter {
+ public:
+  Reporter(const event::Plan& plan, engine::Engine& engine, event::SymbolNames& names, view::Output& output);
+
+  // One record of the ring buffer. What cannot be decoded is said, once for each kind.
+  void take(Bytes record);
+  // Every map that has entries, as at a script's end.
+  void print_maps();
+
+  // Set once the script has called exit().
+  const std::optional<int>& exit_code() const { return exit_code_; }
+
+ private:
+  void take_format(uint32_t id, Bytes payload);
+  void take_helper_error(uint32_t id, Bytes payload);
+  void print_map(uint32_t map, uint64_t top, uint64_t divisor);
+  void print_entry(uint32_t map, Bytes key);
+  void zero_map(uint32_t map);
+  void complain(const std::string& what);
+  std::string now_as(const std::string& format) const;
+
+  const event::Plan& plan_;
+  engine::Engine& engine_;
+  event::SymbolNames& names_;
+  view::Output& output_;
+  std::vector<event::FormatString> formats_;
+  std::optional<int> exit_code_;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace uscope::session

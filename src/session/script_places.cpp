@@ -1,0 +1,122 @@
+#include "session/script_places.h"
+
+#include <array>
+
+namespace uscope::session {
+namespace {
+
+using codegen::ArgumentPlace;
+using codegen::PlaceStep;
+using image::LocOp;
+using image::LocPiece;
+
+constexpr uint32_t instruction_pointer = 16;
+
+Status add_steps(const std::vector<LocOp>& ops, ImageAddr site, ArgumentPlace& place) {
+  bool started = false;
+  auto start = [&](uint32_t number) -> Status {
+    if (started) return fail("it is computed from several registers");
+    auto offset = context_offset(number);
+    if (!offset) return fail("it is in a vector register, which the kernel does not show to probes");
+    place.start = ArgumentPlace::Start::Register;
+    place.register_offset = *offset;
+    started = true;
+    return {};
+  };
+  for (const LocOp& op : ops) {
+    switch (op.code) {
+      case LocOp::Code::Register:
+        TRY_STATUS(start(op.number));
+        break;
+      case LocOp::Code::Constant:
+        if (started) return fail("it is computed");
+        place.start = ArgumentPlace::Start::Constant;
+        place.constant = op.value;
+        started = true;
+        break;
+      case LocOp::Code::Address:
+        // The instruction pointer is known to be at the site: the distance from there needs no load address.
+        TRY_STATUS(start(instruction_pointer));
+        place.steps.push_back({PlaceStep::Kind::Add, op.value - int64_t(site.value), 8});
+        break;
+      case LocOp::Code::AddConst:
+        place.steps.push_back({PlaceStep::Kind::Add, op.value, 8});
+        break;
+      case LocOp::Code::Deref:
+        place.steps.push_back({PlaceStep::Kind::Load, 0, op.number});
+        break;
+      case LocOp::Code::EntryValue:
+        return fail("only the value that a register had on entry to the function is known");
+      case LocOp::Code::TlsAddress:
+        return fail("it is thread-local");
+      default:
+        return fail("it is computed in a way that probes cannot follow yet");
+    }
+  }
+  return started ? Status() : fail("it has no place here");
+}
+
+Result<ArgumentPlace> find_place(const std::vector<image::dwarf::Variable>& variables, std::string_view name,
+                                 ImageAddr site) {
+  for (const auto& variable : variables) {
+    if (variable.name != name) continue;
+    auto place = to_place(variable.location, site);
+    if (!place) return fail(std::move(place.error()).while_doing("`" + variable.name + "`"));
+    return place;
+  }
+  return fail("no variable `" + std::string(name) + "` is known here");
+}
+
+}  // namespace
+
+std::optional<uint32_t> context_offset(uint32_t number) {
+  // struct pt_regs of x86-64, by DWARF's numbers: rax rdx rcx rbx rsi rdi rbp rsp r8 … r15 rip.
+  static constexpr std::array<uint32_t, 17> offsets = {80, 96, 88, 40, 104, 112, 32, 152, 72,
+                                                       64, 56, 48, 24, 16,  8,   0,  128};
+  if (number >= offsets.size()) return std::nullopt;
+  return offsets[number];
+}
+
+Result<ArgumentPlace> to_place(const image::Location& location, ImageAddr site) {
+  if (location.pieces.empty()) return fail("it has no place here");
+  if (location.pieces.size() > 1)
+    return fail("it is spread over several places, which probes cannot join yet");
+  const LocPiece& piece = location.pieces.front();
+  ArgumentPlace place;
+  switch (piece.kind) {
+    case LocPiece::Kind::OptimizedOut:
+      return fail(piece.reason.empty() ? "it is optimized out here" : "it " + piece.reason);
+    case LocPiece::Kind::Memory:
+      place.is_address = true;
+      break;
+    case LocPiece::Kind::Register:
+    case LocPiece::Kind::Value:
+      break;
+    case LocPiece::Kind::Bytes: {
+      if (piece.bytes.size() > 8) return fail("it is a constant of more than 8 bytes");
+      place.start = ArgumentPlace::Start::Constant;
+      for (size_t i = piece.bytes.size(); i-- > 0;) place.constant = place.constant << 8 | piece.bytes[i];
+      return place;
+    }
+  }
+  if (piece.bit_offset != 0) return fail("it is a part of a register");
+  TRY_STATUS(add_steps(piece.ops, site, place));
+  return place;
+}
+
+Result<ArgumentPlace> ScriptPlaces::argument(const lang::AttachSpec& probe, std::string_view name) const {
+  auto site = types_.site(probe);
+  if (!site) return fail("the place of " + probe.text + " is not known");
+  auto function = site->image->debug_info().function_at(site->address);
+  if (!function) return fail("nothing is known of the arguments of " + probe.function);
+  if (function->entry == site->address) return find_place(function->parameters, name, site->address);
+  return find_place(site->image->debug_info().variables_at(site->address), name, site->address);
+}
+
+Result<ArgumentPlace> ScriptPlaces::local(const lang::AttachSpec& probe, std::string_view name) const {
+  auto site = types_.site(probe);
+  if (!site) return fail("the place of " + probe.text + " is not known");
+  return find_place(site->image->debug_info().variables_at(site->address), name, site->address);
+}
+
+}  // namespace uscope::session

@@ -1,0 +1,31 @@
+// Where a probe finds the program's own variables, for code generation: implements codegen's ArgumentPlaces
+// from the debug info's Locations. What a probe cannot compute from the registers at hand is an Error that
+// says why.
+#pragma once
+
+#include "codegen/argument_places.h"
+#include "image/location.h"
+#include "session/script_types.h"
+
+namespace uscope::session {
+
+class ScriptPlaces final : public codegen::ArgumentPlaces {
+ public:
+  explicit ScriptPlaces(const ScriptTypes& types) : types_(types) {}
+
+  Result<codegen::ArgumentPlace> argument(const lang::AttachSpec& probe,
+                                          std::string_view name) const override;
+  Result<codegen::ArgumentPlace> local(const lang::AttachSpec& probe, std::string_view name) const override;
+
+ private:
+  const ScriptTypes& types_;
+};
+
+// Where register `dwarf_number` lies in the context of a probe (struct pt_regs); nothing for vector
+// registers.
+std::optional<uint32_t> context_offset(uint32_t dwarf_number);
+// The place as steps from a register. `site` is the probed instruction, from which static addresses are
+// counted.
+Result<codegen::ArgumentPlace> to_place(const image::Location& location, ImageAddr site);
+
+}  // namespace uscope::session
