@@ -14,7 +14,7 @@ void CodeGenerator::aggregate(const lang::Stmt& stmt, const lang::MapAccess& acc
   const Unit::ScriptMap& map = unit_.script_map(access.name);
   const lang::MapInfo& info = *map.info;
   TypeKind kind = info.value.kind();
-  if (kind == TypeKind::kTseries) return unsupported(stmt.span, "tseries()");
+  if (kind == TypeKind::kTseries) return tseries(stmt, map, access, node);
   Place operand;
   if (!node.arguments.empty()) {
     scalar(*node.arguments[0]);
@@ -59,6 +59,56 @@ void CodeGenerator::aggregate(const lang::Stmt& stmt, const lang::MapAccess& acc
     default:
       unsupported(stmt.span, node.name + "()");
   }
+  asm_.bind(failed);
+}
+
+// The interval's words at R0: {value, count, epoch}; see event/aggregate.h.
+void CodeGenerator::tseries(const lang::Stmt& stmt, const Unit::ScriptMap& map, const lang::MapAccess& access,
+                            const lang::Call& node) {
+  const lang::MapInfo& info = *map.info;
+  const std::string& how = info.tseries_aggregation;
+  auto intervals = int32_t(map.value_size / 24);
+  scalar(*node.arguments[0]);
+  Place value = keep(R0);
+  asm_.call(BPF_FUNC_ktime_get_boot_ns);
+  Place now = keep(R0);
+  asm_.mov(R1, int64_t(info.tseries_interval_ns));
+  asm_.alu(Alu::Div, R0, R1);
+  Place epoch = keep(R0);
+  Place key = map_key(map, access.key.get());
+  Label failed = asm_.label(), fresh = asm_.label();
+  lookup_or_add(map, key, stmt.span, failed);
+  load_slot(R3, epoch);
+  asm_.mov(R1, R3);
+  asm_.alu(Alu::Mod, R1, intervals);
+  asm_.jump_if(Cond::Gt, R1, intervals - 1, failed);  // for the verifier
+  asm_.alu(Alu::Mul, R1, 24);
+  asm_.alu(Alu::Add, R0, R1);
+  load_slot(R1, value);
+  asm_.mov(R4, 1);
+  if (how.empty()) load_slot(R4, now);
+  asm_.load(Width::B8, R2, R0, 16);
+  asm_.jump_if(Cond::Ne, R2, R3, fresh);
+  asm_.load(Width::B8, R5, R0, 8);
+  asm_.jump_if(Cond::Eq, R5, 0, fresh);
+  if (how.empty()) {
+    asm_.jump(fresh);
+  } else {
+    asm_.alu(Alu::Add, R4, R5);
+    asm_.load(Width::B8, R2, R0, 0);
+    if (how == "min" || how == "max") {
+      Label take = asm_.label();
+      asm_.jump_if(how == "min" ? Cond::SLt : Cond::SGt, R1, R2, take);
+      asm_.mov(R1, R2);
+      asm_.bind(take);
+    } else {
+      asm_.alu(Alu::Add, R1, R2);
+    }
+  }
+  asm_.bind(fresh);
+  asm_.store(Width::B8, R0, 0, R1);
+  asm_.store(Width::B8, R0, 8, R4);
+  asm_.store(Width::B8, R0, 16, R3);
   asm_.bind(failed);
 }
 

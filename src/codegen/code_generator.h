@@ -168,6 +168,7 @@ class CodeGenerator {
   // map_access.cpp
   Place map_key(const Unit::ScriptMap& map, const Expr* key);
   void lookup(const Unit::ScriptMap& map, Place key);  // -> R0
+  void zero_value(uint64_t size, Label if_failed);
   void lookup_or_add(const Unit::ScriptMap& map, Place key, lang::Span span, Label if_failed);
   void read_map(const Expr& expr, const lang::MapAccess& node);  // a scalar -> R0
   void store_map_value(const Expr& expr, const lang::MapAccess& node, Place to, const Type& want);
@@ -181,6 +182,8 @@ class CodeGenerator {
   // aggregate.cpp
   void aggregate(const lang::Stmt& stmt, const lang::MapAccess& access, const lang::Call& node);
   void extreme(Place value, bool is_max, bool is_signed);
+  void tseries(const lang::Stmt& stmt, const Unit::ScriptMap& map, const lang::MapAccess& access,
+               const lang::Call& node);
   void hist_bucket(uint64_t bits);
   void lhist_bucket(const lang::MapInfo& info);
   void read_aggregate(const Unit::ScriptMap& map, Place key);
@@ -191,6 +194,8 @@ class CodeGenerator {
   void print_map(const lang::Call& node, const lang::MapAccess& access);
   void map_record(const lang::Call& node, event::RecordKind kind);
   void join(const Expr& expr, const lang::Call& node);
+  // How the stacks that `expr` yields are to be shown.
+  void stack_style(event::Layout& layout, const Expr& expr);
   Place begin_record(event::RecordKind kind, uint32_t id, uint64_t payload);
   void send(Place record, uint64_t size);
 

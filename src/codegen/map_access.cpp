@@ -23,6 +23,8 @@ Place CodeGenerator::map_key(const Unit::ScriptMap& map, const Expr* key) {
     clear(place, map.key_size);
   else
     store(*key, *map.info->key, place);
+  if (key)
+    if (auto& layout = unit_.out.plan.maps[map.plan_map].key) stack_style(*layout, *key);
   return place;
 }
 
@@ -32,17 +34,30 @@ void CodeGenerator::lookup(const Unit::ScriptMap& map, Place key) {
   asm_.call(BPF_FUNC_map_lookup_elem);
 }
 
+// R3 = a value of zeroes. Large ones lie in a map of their own, so that hist() needs no scratch memory.
+void CodeGenerator::zero_value(uint64_t size, Label if_failed) {
+  if (size > kMaxUnrolled) {
+    asm_.store(Width::B4, R10, Frame::kBrief.offset, 0);
+    address(R2, Frame::kBrief);
+    asm_.load_map(R1, unit_.zeroes_map(size));
+    asm_.call(BPF_FUNC_map_lookup_elem);
+    asm_.jump_if(Cond::Eq, R0, 0, if_failed);
+    return asm_.mov(R3, R0);
+  }
+  Temporaries temporaries(frame_);
+  Place zeroes = frame_.allocate(size);
+  clear(zeroes, size);
+  address(R3, zeroes);
+}
+
 // R0 = the value at the key, made of zeroes if there was none.
 void CodeGenerator::lookup_or_add(const Unit::ScriptMap& map, Place key, lang::Span span, Label if_failed) {
   Label found = asm_.label();
   lookup(map, key);
   asm_.jump_if(Cond::Ne, R0, 0, found);
   {
-    Temporaries temporaries(frame_);
-    Place zeroes = frame_.allocate(map.value_size);
-    clear(zeroes, map.value_size);
+    zero_value(map.value_size, if_failed);
     address(R2, key);
-    address(R3, zeroes);
     asm_.load_map(R1, map.program_map);
     asm_.mov(R4, BPF_NOEXIST);
     asm_.call(BPF_FUNC_map_update_elem);

@@ -86,6 +86,13 @@ uint32_t Unit::scratch_map(uint64_t bytes_needed) {
   return *scratch_map_;
 }
 
+uint32_t Unit::zeroes_map(uint64_t size) {
+  if (!zeroes_map_) zeroes_map_ = add_map({"zeroes", MapKind::Array, 4, 0, 1});
+  uint32_t& most = out.program.maps[*zeroes_map_].value_size;
+  most = std::max(most, uint32_t(size));
+  return *zeroes_map_;
+}
+
 uint32_t Unit::start_time_map() {
   if (!out.start_time_map) out.start_time_map = add_map({"start_time", MapKind::Array, 4, 8, 1});
   return *out.start_time_map;

@@ -30,6 +30,8 @@ class Unit {
   uint32_t lost_map() const { return 1; }
   uint32_t scratch_map(uint64_t bytes_needed);
   uint32_t start_time_map();
+  // An Array whose only value nobody ever writes to.
+  uint32_t zeroes_map(uint64_t size);
   // An Array of names by cookie, `size` bytes each.
   uint32_t probe_names_map(uint64_t size);
 
@@ -55,7 +57,7 @@ class Unit {
   std::string marked_line(lang::Span span) const;
 
   std::map<std::string, ScriptMap> script_maps_;
-  std::optional<uint32_t> scratch_map_, probe_names_map_;
+  std::optional<uint32_t> scratch_map_, probe_names_map_, zeroes_map_;
   std::optional<Error> problem_;
 };
 

@@ -39,7 +39,7 @@ struct Layout {
     // Values that need looking up when shown.
     UserStack,    // see event/aggregate.h: ids and addresses
     KernelStack,  // as UserStack
-    UserSymbol,   // u64 address, u32 pid, u32 probe
+    UserSymbol,   // u64 address (0: the function of the probe), u32 pid, u32 probe (UINT32_MAX: none)
     Inet,         // u64 family, 16 address bytes
     MacAddress,   // 6 bytes
     Timestamp,    // u64 nanoseconds, u64 format id

@@ -62,6 +62,23 @@ TEST(Generate, ScratchMemoryIsOnlyClaimedWhereItIsNeeded) {
   EXPECT_NE(code.find("*(u64*)(r9) = 0\n"), std::string::npos);  // given back
 }
 
+TEST(Generate, AHistogramNeedsNoScratchMemory) {
+  std::string code = Generated("uprobe:/a:f { @ = hist(arg0); }").code();
+  EXPECT_EQ(code.find("map scratch"), std::string::npos);
+  EXPECT_NE(code.find("map zeroes"), std::string::npos);
+}
+
+TEST(Generate, StacksAreShownAsAsked) {
+  Generated script("uprobe:/a:f { @[ustack(perf, 3), pid] = count(); printf(\"%s\", ustack(raw)); }");
+  ASSERT_TRUE(script.result) << script.error();
+  const event::Plan& plan = script.result->plan;
+  const event::Layout& stack = plan.maps[0].key->fields[0].layout;
+  EXPECT_EQ(stack.kind, event::Layout::Kind::UserStack);
+  EXPECT_EQ(stack.stack_style, event::Layout::StackStyle::Perf);
+  EXPECT_EQ(stack.size, 16u + 3 * 8);
+  EXPECT_EQ(plan.formats[0].arguments.fields[0].layout.stack_style, event::Layout::StackStyle::Raw);
+}
+
 TEST(Generate, PrintfIsOneRecordWithItsLayout) {
   Generated script("uprobe:/a:f { printf(\"%d %s %d\", pid, comm, arg0); }");
   ASSERT_TRUE(script.result) << script.error();
@@ -158,8 +175,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Refused{"BEGIN { @a[1] = 1; for ($kv : @a) { print($kv.0); } }",
                             "script:1:20-52: for over a map is not supported yet"},
                     Refused{"kprobe:f { @ = 1; }", "script:1:1-9: kprobe probes are not supported yet"},
-                    Refused{"BEGIN { @ = tseries(1, 1s, 5); }",
-                            "script:1:9-30: tseries() is not supported yet"},
+                    Refused{"BEGIN { $a = \"x\"; $b = &$a; }",
+                            "script:1:24-27: the address of a variable or a map is not supported yet"},
                     Refused{"BEGIN { $a = \"x\"; if ($a < \"y\") { } }",
                             "script:1:23-31: '<' of string[2] and string[2] is not supported yet"}));
 

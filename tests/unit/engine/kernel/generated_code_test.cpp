@@ -85,6 +85,9 @@ INSTANTIATE_TEST_SUITE_P(
         "$i; } }",
         "uprobe:/a:f { $i = 0; while ($i < arg0) { $i++; @[$i] = count(); } }",
         "uprobe:/a:f { while (rand % 5) { while (rand % 3) { @++; } } }",
+        "uprobe:/a:f { @a = tseries(arg0, 1s, 5); @b[pid] = tseries(arg0, 1s, 5, \"max\"); @c = "
+        "tseries(arg0, 1s, "
+        "20, \"avg\"); }",
         "uprobe:/a:f { unroll(5) { printf(\"x\\n\"); } }",
         "uprobe:/a:f { for ($i : 0..10) { @[$i] = $i * 2; } }",
         "uprobe:/a:f { for ($i : 0..5) { for ($j : 0..5) { @[$i, $j] = count(); } } }",
@@ -289,6 +292,24 @@ TEST(Generated, ProbesAProgram) {
   }));
   EXPECT_EQ(firsts, (std::vector<uint64_t>{0, 1, 2, 3, 5, 6, 7, 8, 9}));
   EXPECT_EQ(engine.lost(), 0u);
+}
+
+TEST(Generated, SeriesKeepTheNewestOrTheWhole) {
+  SKIP_WITHOUT_UPROBES();
+  Script script(
+      "BEGIN { @a = tseries(3, 1000s, 1); @a = tseries(5, 1000s, 1); @b = tseries(3, 1000s, 1, \"sum\"); @b "
+      "= "
+      "tseries(5, 1000s, 1, \"sum\"); @c = tseries(3, 1000s, 1, \"min\"); @c = tseries(5, 1000s, 1, "
+      "\"min\"); }");
+  ASSERT_TRUE(script.compiled) << script.compiled.error().message();
+  KernelEngine engine;
+  ASSERT_TRUE(engine.load(script.compiled->program));
+  ASSERT_TRUE(engine.run(0));
+  const event::Plan& plan = script.compiled->plan;
+  EXPECT_EQ(words_of(engine, plan.maps[0]).at(0), 5u);
+  EXPECT_EQ(words_of(engine, plan.maps[1]).at(0), 8u);
+  EXPECT_EQ(words_of(engine, plan.maps[1]).at(1), 2u);
+  EXPECT_EQ(words_of(engine, plan.maps[2]).at(0), 3u);
 }
 
 TEST(Generated, HistogramsUseTheReadersBuckets) {
