@@ -49,6 +49,11 @@ class Renderer {
   void operator()(const Record& record);
   void operator()(const Stack& stack);
   void operator()(const Symbol& symbol) {
+    // The probe knows its function, whatever has become of the process.
+    if (auto function = names_.probe_function(symbol.probe)) {
+      out_ += *function;
+      return;
+    }
     auto frames = names_.user_frames(symbol.pid, symbol.address, false);
     // The function that contains the address, not what was inlined there.
     if (frames.empty()) return hex(symbol.address);

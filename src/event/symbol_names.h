@@ -24,6 +24,9 @@ class SymbolNames {
   // `is_return_address`: the call before it is meant, not the instruction at it.
   virtual std::vector<Frame> user_frames(uint32_t pid, uint64_t address, bool is_return_address) = 0;
   virtual std::vector<Frame> kernel_frames(uint64_t address) = 0;
+  // The function that a probe of the script is on, by the number that its code reports; nothing if it is on
+  // none.
+  virtual std::optional<std::string> probe_function(uint32_t) { return std::nullopt; }
   virtual std::optional<std::string> user_name(uint64_t uid) = 0;
   virtual std::optional<std::string> cgroup_path(uint64_t id) = 0;
   // Nanoseconds to add to a time since boot to get one since 1970.

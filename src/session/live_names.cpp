@@ -51,6 +51,11 @@ std::vector<event::Frame> LiveNames::user_frames(uint32_t pid, uint64_t address,
 
 std::vector<event::Frame> LiveNames::kernel_frames(uint64_t) { return {}; }
 
+std::optional<std::string> LiveNames::probe_function(uint32_t probe) {
+  if (probe >= probe_functions_.size() || probe_functions_[probe].empty()) return std::nullopt;
+  return probe_functions_[probe];
+}
+
 std::optional<std::string> LiveNames::user_name(uint64_t uid) { return process::user_name(uid_t(uid)); }
 
 std::optional<std::string> LiveNames::cgroup_path(uint64_t) { return std::nullopt; }

@@ -19,6 +19,7 @@
 #include "session/script_places.h"
 #include "session/script_probes.h"
 #include "session/script_types.h"
+#include "symbols/lookup.h"
 
 namespace uscope::session {
 namespace {
@@ -157,9 +158,20 @@ lang::CompileInputs compile_inputs(const RunRequest& request, ScriptProbes& prob
   return inputs;
 }
 
+// In the order of codegen's cookies: every attach point of every probe.
+std::vector<std::string> probe_functions(const lang::TypedProgram& program) {
+  std::vector<std::string> functions;
+  for (const lang::TypedProbe& probe : program.probes)
+    for (const lang::AttachSpec& point : probe.attach_points) {
+      bool on_function = point.kind == ProbeKind::kUprobe || point.kind == ProbeKind::kUretprobe;
+      functions.push_back(on_function ? symbols::bare_name(point.function) : "");
+    }
+  return functions;
+}
+
 }  // namespace
 
-Result<int> run_script(const RunRequest& request, view::Output& output, event::SymbolNames& names,
+Result<int> run_script(const RunRequest& request, view::Output& output, LiveNames& names,
                        const view::Writer& report) {
   std::optional<process::ProcessInfo> target;
   if (request.pid) {
@@ -191,6 +203,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, event::S
   if (child) inputs.child_pid = uint32_t(child->pid());
   TRY(codegen::Compiled compiled, codegen::generate(*program, inputs));
   if (request.dry_run) return 0;
+  names.set_probe_functions(probe_functions(*program));
 
   Signals signals;
   Session session(*program, compiled, output, names);

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "lang/parameters.h"
+#include "session/live_names.h"
 #include "view/output.h"
 
 namespace uscope::session {
@@ -27,7 +28,7 @@ struct RunRequest {
 
 // Runs until the script exits, the command ends, or a signal comes. Yields the exit code.
 // `report` gets the compiler's messages; `output` all else.
-Result<int> run_script(const RunRequest& request, view::Output& output, event::SymbolNames& names,
+Result<int> run_script(const RunRequest& request, view::Output& output, LiveNames& names,
                        const view::Writer& report);
 
 // The script as --fmt prints it; the compiler's messages if it does not parse.
