@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <ctime>
 
@@ -238,12 +237,13 @@ TEST(Text, AHundredThousandKeys) {
   Recorded r;
   size_t writes = 0;
   TextOutput text([&](std::string_view) { ++writes; }, [](std::string_view) {}, r.names);
-  auto start = std::chrono::steady_clock::now();
+  // Processor time: the machine may be busy with other things.
+  std::clock_t start = std::clock();
   text.map(map, 0, 1);
   r.json.map(map, 0, 1);
-  auto took = std::chrono::steady_clock::now() - start;
+  std::clock_t took = std::clock() - start;
   EXPECT_EQ(writes, 1u);
-  EXPECT_LT(std::chrono::duration_cast<std::chrono::milliseconds>(took).count(), 1000);
+  EXPECT_LT(static_cast<double>(took) / CLOCKS_PER_SEC, 1.0);
 }
 
 TEST(Text, Benchmarks) {
