@@ -137,14 +137,15 @@ void CodeGenerator::hist_bucket(uint64_t bits) {
   asm_.jump_if(Cond::SLt, R0, 0, negative);
   asm_.jump_if(Cond::Le, R0, int32_t(mask), small);
   asm_.mov(R2, 0);  // how far R0 was shifted so that its highest bit is at `bits`
+  // Without branches: the verifier would follow all 64 ways through them.
   for (int32_t step : {32, 16, 8, 4, 2, 1}) {
-    Label less = asm_.label();
     asm_.mov(R1, R0);
-    asm_.alu(Alu::Rsh, R1, low + step > 63 ? 63 : low + step);
-    asm_.jump_if(Cond::Eq, R1, 0, less);
-    asm_.alu(Alu::Rsh, R0, step);
-    asm_.alu(Alu::Add, R2, step);
-    asm_.bind(less);
+    asm_.alu(Alu::Rsh, R1, low + step);
+    asm_.neg(R1);
+    asm_.alu(Alu::Rsh, R1, 63);  // 1 if anything is left
+    asm_.alu(Alu::Mul, R1, step);
+    asm_.alu(Alu::Rsh, R0, R1);
+    asm_.alu(Alu::Add, R2, R1);
   }
   if (low > 0) asm_.alu(Alu::Lsh, R2, low);
   asm_.alu(Alu::And, R0, int32_t(mask));

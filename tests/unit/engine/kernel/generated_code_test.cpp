@@ -85,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
         "$i; } }",
         "uprobe:/a:f { $i = 0; while ($i < arg0) { $i++; @[$i] = count(); } }",
         "uprobe:/a:f { while (rand % 5) { while (rand % 3) { @++; } } }",
+        "uprobe:/a:f { $p = arg0; while ($p != 0) { $p = *(uint64*)$p; @[str($p)] = hist($p); } }",
         "uprobe:/a:f { @a = tseries(arg0, 1s, 5); @b[pid] = tseries(arg0, 1s, 5, \"max\"); @c = "
         "tseries(arg0, 1s, "
         "20, \"avg\"); }",
