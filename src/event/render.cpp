@@ -162,7 +162,11 @@ void Renderer::frame(const Stack& stack, uint64_t address, bool is_first) {
 
 void Renderer::operator()(const Stack& stack) {
   out_ += '\n';
-  for (size_t i = 0; i < stack.addresses.size(); ++i) frame(stack, stack.addresses[i], i == 0);
+  for (size_t i = 0; i < stack.addresses.size(); ++i) {
+    // What is no code is no caller, and what lies beyond it is not known either.
+    if (i > 0 && !stack.is_kernel && !names_.is_user_code(stack.pid, stack.addresses[i])) return;
+    frame(stack, stack.addresses[i], i == 0);
+  }
 }
 
 void Renderer::operator()(const Inet& inet) {
@@ -261,7 +265,7 @@ std::string time_text(std::string_view format, int64_t wall_ns) {
   std::tm parts{};
   if (localtime_r(&when, &parts) == nullptr || pattern.empty()) return "";
   // strftime yields 0 both for "no room" and for an empty result: a space in front tells them apart.
-  pattern.insert(0, " ");
+  pattern.insert(pattern.begin(), ' ');
   for (size_t size = pattern.size() + 128; size < (1u << 20); size *= 2) {
     std::string out(size, '\0');
     if (size_t length = std::strftime(out.data(), size, pattern.c_str(), &parts))

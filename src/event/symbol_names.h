@@ -24,6 +24,8 @@ class SymbolNames {
   // `is_return_address`: the call before it is meant, not the instruction at it.
   virtual std::vector<Frame> user_frames(uint32_t pid, uint64_t address, bool is_return_address) = 0;
   virtual std::vector<Frame> kernel_frames(uint64_t address) = 0;
+  // Whether code lies there: a stack walked by frame pointers through code that keeps none leads anywhere.
+  virtual bool is_user_code(uint32_t, uint64_t) { return true; }
   // The function that a probe of the script is on, by the number that its code reports; nothing if it is on
   // none.
   virtual std::optional<std::string> probe_function(uint32_t) { return std::nullopt; }

@@ -51,6 +51,13 @@ std::vector<event::Frame> LiveNames::user_frames(uint32_t pid, uint64_t address,
 
 std::vector<event::Frame> LiveNames::kernel_frames(uint64_t) { return {}; }
 
+bool LiveNames::is_user_code(uint32_t pid, uint64_t address) {
+  const process::Mapping* mapping = mapping_of(pid, address);
+  // A process that is gone cannot be asked: nothing is held against the address.
+  if (mapping == nullptr) return !maps_.contains(pid);
+  return mapping->perms.execute;
+}
+
 std::optional<std::string> LiveNames::probe_function(uint32_t probe) {
   if (probe >= probe_functions_.size() || probe_functions_[probe].empty()) return std::nullopt;
   return probe_functions_[probe];

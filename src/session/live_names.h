@@ -18,6 +18,7 @@ class LiveNames final : public event::SymbolNames {
  public:
   std::vector<event::Frame> user_frames(uint32_t pid, uint64_t address, bool is_return_address) override;
   std::vector<event::Frame> kernel_frames(uint64_t address) override;
+  bool is_user_code(uint32_t pid, uint64_t address) override;
   std::optional<std::string> probe_function(uint32_t probe) override;
   // The functions of the script's probes, by their numbers; empty where a probe is on none.
   void set_probe_functions(std::vector<std::string> functions) { probe_functions_ = std::move(functions); }

@@ -2,10 +2,12 @@
 
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "codegen/generate.h"
@@ -47,6 +49,14 @@ class Signals {
   sigset_t set_, before_;
   Fd fd_;
 };
+
+// Linux 6.9 counts the rounds of a script's loops itself.
+bool can_count_loops() {
+  utsname system{};
+  int major = 0, minor = 0;
+  if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
+  return major > 6 || (major == 6 && minor >= 9);
+}
 
 uint64_t boot_time_ns() {
   timespec now{};
@@ -199,6 +209,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   inputs.sources = &sources;
   inputs.types = &types;
   inputs.places = &places;
+  inputs.loops = can_count_loops() ? codegen::Loops::MayGoto : codegen::Loops::Walked;
   inputs.possible_cpus = uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
   if (child) inputs.child_pid = uint32_t(child->pid());
   TRY(codegen::Compiled compiled, codegen::generate(*program, inputs));
