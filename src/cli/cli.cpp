@@ -70,7 +70,9 @@ std::string help_text() {
   std::string text =
       "uscope shows what a running program is doing, function by function.\n"
       "\n"
-      "usage: uscope -l[v] 'uprobe:FILE:GLOB' [-p PID]   list what can be probed\n";
+      "usage: uscope -e 'PROGRAM' [-p PID | -c CMD]       run a script in bpftrace's language; also uscope "
+      "FILE.bt\n"
+      "       uscope -l[v] 'uprobe:FILE:GLOB' [-p PID]   list what can be probed\n";
   for (const Command& command : commands) {
     std::string line = "       uscope " + std::string(command.usage);
     line.resize(line.size() + (width(line) < 47 ? 47 - width(line) : 0), ' ');
