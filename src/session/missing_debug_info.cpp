@@ -51,8 +51,7 @@ std::string how_to_get_debug_info(const symbols::ImageSymbols& image, const Targ
     // The C library's symbols were split out before Debian did so for every package.
     if (package == "libc6") return "install the package libc6-dbg";
     if (!package.empty()) {
-      return "install the package " + package +
-             "-dbgsym (from Debian's debug archive, deb.debian.org/debian-debug)";
+      return "install the package " + package + "-dbgsym (from Debian's debug archive)";
     }
   }
   if (image.language() == image::Language::Rust)
