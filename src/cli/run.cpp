@@ -102,6 +102,10 @@ int run_command(std::span<const char* const> args) {
   request.text = options.program;
   if (app.count("-e") == 0) {
     if (rest.empty()) return report(Error("no script").with_hint("give a file, or -e 'PROGRAM'"));
+    if (rest.front().size() > 1 && rest.front().starts_with('-')) {
+      warn("unknown option " + rest.front() + "; see uscope --help");
+      return 2;
+    }
     auto text = script_text(rest.front());
     if (!text) return report(text.error());
     request.text = *text;

@@ -1,0 +1,75 @@
+#include "session/script_places.h"
+
+#include <gtest/gtest.h>
+#include <sys/user.h>
+
+#include <cstddef>
+
+namespace uscope::session {
+namespace {
+
+using codegen::ArgumentPlace;
+using codegen::PlaceStep;
+using image::LocOp;
+using image::LocPiece;
+
+image::Location one_piece(LocPiece::Kind kind, std::vector<LocOp> ops) {
+  image::Location location;
+  LocPiece piece;
+  piece.kind = kind;
+  piece.ops = std::move(ops);
+  location.pieces.push_back(std::move(piece));
+  return location;
+}
+
+TEST(ScriptPlaces, RegistersLieWhereTheKernelPutsThem) {
+  // user_regs_struct begins with the registers in pt_regs' order.
+  EXPECT_EQ(context_offset(5), offsetof(user_regs_struct, rdi));
+  EXPECT_EQ(context_offset(4), offsetof(user_regs_struct, rsi));
+  EXPECT_EQ(context_offset(0), offsetof(user_regs_struct, rax));
+  EXPECT_EQ(context_offset(7), offsetof(user_regs_struct, rsp));
+  EXPECT_EQ(context_offset(16), offsetof(user_regs_struct, rip));
+  EXPECT_EQ(context_offset(15), offsetof(user_regs_struct, r15));
+  EXPECT_EQ(context_offset(8), offsetof(user_regs_struct, r8));
+  EXPECT_FALSE(context_offset(17)) << "xmm0 is not in pt_regs";
+}
+
+TEST(ScriptPlaces, ARegister) {
+  auto place = to_place(one_piece(LocPiece::Kind::Register, {{LocOp::Code::Register, 5, 0}}), {0x1000});
+  ASSERT_TRUE(place) << place.error().message();
+  EXPECT_FALSE(place->is_address);
+  EXPECT_EQ(place->register_offset, offsetof(user_regs_struct, rdi));
+  EXPECT_TRUE(place->steps.empty());
+}
+
+TEST(ScriptPlaces, ASlotOfTheStack) {
+  auto place = to_place(
+      one_piece(LocPiece::Kind::Memory, {{LocOp::Code::Register, 7, 0}, {LocOp::Code::AddConst, 0, 24}}),
+      {0x1000});
+  ASSERT_TRUE(place) << place.error().message();
+  EXPECT_TRUE(place->is_address);
+  ASSERT_EQ(place->steps.size(), 1u);
+  EXPECT_EQ(place->steps[0].amount, 24);
+}
+
+TEST(ScriptPlaces, AStaticVariableIsCountedFromTheProbe) {
+  auto place = to_place(one_piece(LocPiece::Kind::Memory, {{LocOp::Code::Address, 0, 0x4010}}), {0x1000});
+  ASSERT_TRUE(place) << place.error().message();
+  EXPECT_EQ(place->register_offset, offsetof(user_regs_struct, rip));
+  EXPECT_EQ(place->steps[0].amount, 0x3010);
+}
+
+TEST(ScriptPlaces, WhatCannotBeComputedIsSaid) {
+  EXPECT_NE(to_place(one_piece(LocPiece::Kind::Register, {{LocOp::Code::Register, 17, 0}}), {0})
+                .error()
+                .message()
+                .find("vector"),
+            std::string::npos);
+  EXPECT_FALSE(to_place(one_piece(LocPiece::Kind::OptimizedOut, {}), {0}));
+  image::Location two = one_piece(LocPiece::Kind::Register, {{LocOp::Code::Register, 0, 0}});
+  two.pieces.push_back(two.pieces.front());
+  EXPECT_NE(to_place(two, {0}).error().message().find("several places"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace uscope::session
