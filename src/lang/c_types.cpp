@@ -140,8 +140,7 @@ namespace {
 
 class DefineExpander {
  public:
-  DefineExpander(const CTypes& types, SourceSet& sources, Diagnostics& diagnostics)
-      : types_(types), sources_(sources), diagnostics_(diagnostics) {}
+  DefineExpander(const CTypes& types, SourceSet& sources) : types_(types), sources_(sources) {}
 
   void visit(Expr& expr) {
     const auto* bare = expr.as<Identifier>();
@@ -178,15 +177,14 @@ class DefineExpander {
 
   const CTypes& types_;
   SourceSet& sources_;
-  Diagnostics& diagnostics_;
   std::map<std::string, ExprPtr> parsed_;
   size_t depth_ = 0, total_ = 0;
 };
 
 }  // namespace
 
-void expand_defines(Program& program, const CTypes& types, SourceSet& sources, Diagnostics& diagnostics) {
-  DefineExpander expander(types, sources, diagnostics);
+void expand_defines(Program& program, const CTypes& types, SourceSet& sources) {
+  DefineExpander expander(types, sources);
   rewrite(program, [&](Expr& expr) { expander.visit(expr); });
 }
 

@@ -49,6 +49,6 @@ class CTypes {
 };
 
 // Pass: names that #define gave a value become that value.
-void expand_defines(Program& program, const CTypes& types, SourceSet& sources, Diagnostics& diagnostics);
+void expand_defines(Program& program, const CTypes& types, SourceSet& sources);
 
 }  // namespace uscope::lang

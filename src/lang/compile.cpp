@@ -137,7 +137,7 @@ std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const C
   if (diagnostics.has_errors()) return std::nullopt;
   expand_macros(*program, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  expand_defines(*program, out.c_types, sources, diagnostics);
+  expand_defines(*program, out.c_types, sources);
   fold_constants(*program, diagnostics);
   for (Item& item : program->items) {
     if (auto* map = std::get_if<MapDeclaration>(&item)) declare_map(out, *map, diagnostics);

@@ -52,7 +52,6 @@ class Printer {
   std::string out_;
   size_t next_comment_ = 0;
   uint32_t line_ = 0;
-  bool first_ = true;
 };
 
 uint32_t Printer::line_of(uint32_t offset) const {
