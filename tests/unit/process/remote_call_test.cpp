@@ -132,7 +132,13 @@ TEST(RemoteCall, ASeccompFilterIsSuspendedByRoot) {
   Child child([] { return sleep_forever(); }, enter_seccomp);
   ASSERT_EQ(read_process(child.pid())->status.seccomp, Seccomp::Filter);
   EXPECT_EQ(message(with_caller(child.pid(), map_and_unmap)), "fine");
-  EXPECT_EQ(read_process(child.pid())->status.state, 'S');
+  // Back in its sleep, once it has been given the processor: a killed one would be a zombie for ever.
+  char state = 0;
+  for (int i = 0; i < 500 && state != 'S'; ++i) {
+    state = read_process(child.pid())->status.state;
+    if (state != 'S') ::usleep(10000);
+  }
+  EXPECT_EQ(state, 'S');
 }
 
 TEST(RemoteCall, ASeccompFilterIsRefusedToOrdinaryUsersAndTheTargetLives) {
