@@ -27,7 +27,8 @@ uint64_t extend(uint64_t bits, unsigned width, bool is_signed) {
 
 class Decoder {
  public:
-  Decoder(Bytes bytes, std::span<const Format> formats) : bytes_(bytes), formats_(formats) {}
+  Decoder(Bytes bytes, std::span<const Format> formats)
+      : bytes_(bytes), formats_(formats), elements_left_(2 * bytes.size() + 64) {}
 
   Result<Value> value(const Layout& layout, uint64_t offset, const std::string& what, int depth = 0);
   Result<Value> field(const Field& field, uint64_t base, const std::string& what, int depth);
@@ -47,6 +48,9 @@ class Decoder {
 
   Bytes bytes_;
   std::span<const Format> formats_;
+  // Elements of arrays have bytes, and arrays of arrays at most as many again: a layout that asks for more
+  // lies.
+  uint64_t elements_left_;
 };
 
 Result<Bytes> Decoder::part(uint64_t offset, uint64_t size, const std::string& what) const {
@@ -127,9 +131,10 @@ Result<Value> Decoder::array(const Layout& layout, uint64_t offset, const std::s
   if (layout.fields.empty()) return fail(fmt::format("{}: an array of nothing", what));
   const Layout& element = layout.fields.front().layout;
   uint64_t size = value_size(element);
-  if (layout.count > kMaxElements || size > bytes_.size() + 1) {
+  if (layout.count > kMaxElements || size > bytes_.size() + 1 || layout.count > elements_left_) {
     return fail(fmt::format("{}: an array of {} times {} bytes", what, layout.count, size));
   }
+  elements_left_ -= layout.count;
   TRY_STATUS(part(offset, layout.count * size, what));
   Array out;
   out.elements.reserve(layout.count);
