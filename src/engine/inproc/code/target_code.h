@@ -1,0 +1,46 @@
+// A compiled program as code for one target: says what memory it needs, and makes the bytes for it once that
+// memory has a place. Owns no memory in the target and makes no system call. The same program can be placed
+// more than once: near each cluster of patched text, and in uscope's own process, where BEGIN, END and
+// interval run.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "codegen/program.h"
+#include "engine/inproc/stub_emitter.h"
+
+namespace uscope::engine::inproc {
+
+class TargetCode {
+ public:
+  static Result<std::unique_ptr<TargetCode>> compile(const codegen::Program& program);
+  virtual ~TargetCode() = default;
+
+  virtual const MemoryPlan& plan() const = 0;
+
+  // Fills in the first bytes of the shared region; `shared` is uscope's own mapping of all of it.
+  virtual Status prepare_shared(std::span<uint8_t> shared) const = 0;
+  // The first bytes of the target's private region. Without them every probe is off. Clearing the first eight
+  // bytes there switches every probe off (threads that have been here before look at them too).
+  virtual std::vector<uint8_t> private_header(const MemoryPlaces& places) const = 0;
+  // The fixed part of a code area at `where`: plan().code_bytes of them at most.
+  virtual Result<std::vector<uint8_t>> code_area(ProcessAddr where, const MemoryPlaces& places) const = 0;
+  // For stubs behind that fixed part, whose calls lead into it.
+  virtual std::unique_ptr<StubEmitter> emitter(ProcessAddr area) const = 0;
+
+  // Whether a thread of the target is inside a probe, or was when it was killed there: a part of the private
+  // region, from `busy_begin`, every `busy_stride`, `busy_count` of u32 words; any that is not 0 means so.
+  struct BusyWords {
+    ProcessAddr begin;
+    uint64_t stride = 0;
+    uint64_t count = 0;
+  };
+  virtual BusyWords busy_words(const MemoryPlaces& places) const = 0;
+
+  // Where a code's entry lies in a code area, to be called as void(*)() in uscope's own process (RunOnce,
+  // Timer).
+  virtual ProcessAddr entry_of(uint32_t code, ProcessAddr area) const = 0;
+};
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,85 @@
+// The border between the code that runs inside the target (code/, runtime/) and what brings it there
+// (target/). Plain data and one interface: which memory the code needs, what a patched place must do, and the
+// bytes for it. Nothing here touches a process: whoever calls maps, writes and patches, and says where things
+// are.
+//
+// The order of things: compile a program (code/target_code.h) -> map what its MemoryPlan asks for -> write
+// the shared and the private region's first bytes -> for each cluster of text, map a code area near it, write
+// its fixed part, then the stubs that its StubEmitter makes -> patch jumps to the stubs' entries.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/address.h"
+#include "base/bytes.h"
+#include "base/result.h"
+#include "x86/relocate.h"
+#include "x86/window.h"
+
+namespace uscope::engine::inproc {
+
+// What the code needs in the target. Sizes are whole pages; most of it is never touched.
+struct MemoryPlan {
+  // A memfd, MAP_SHARED, read and write, anywhere in the target and in uscope. Starts as zeroes.
+  uint64_t shared_bytes = 0;
+  // Private anonymous, read and write, MAP_NORESERVE, MADV_WIPEONFORK, anywhere in the target. A forked child
+  // finds zeroes in it, and its probes do nothing. (Where MADV_WIPEONFORK fails, the target must be refused.)
+  uint64_t private_bytes = 0;
+  // The fixed part of each code area, before the stubs. Code areas are read and execute for the target,
+  // within 2 GiB of the text they serve; any number of them.
+  uint64_t code_bytes = 0;
+};
+
+// Where they came to lie.
+struct MemoryPlaces {
+  ProcessAddr shared;
+  ProcessAddr private_memory;
+};
+
+// One probe at an instruction.
+struct SiteProbe {
+  ProcessAddr address;  // runs before this instruction, which starts in the window
+  uint32_t code = 0;    // index into Program::codes
+  uint64_t cookie = 0;
+  bool flags_dead = false;         // nobody reads the arithmetic flags before they are written (x86/liveness)
+  bool red_zone_in_use = true;     // the 128 bytes below rsp may hold data
+  std::optional<uint8_t> only_if;  // a conditional tail jump's condition: runs only where it will jump
+};
+
+// One jump written over one window. A small function's entry and its exits may share a window.
+struct PlannedPatch {
+  x86::Window window;             // in the process's addresses
+  Bytes bytes;                    // [window.start, window.end), as they are in the process
+  std::vector<SiteProbe> probes;  // by address; those at one address run in this order
+};
+
+struct EmittedStub {
+  ProcessAddr entry;  // where the patch must lead
+  uint32_t size = 0;
+  // Where each instruction of the window went: offsets from window.start and from `entry`. A thread found at
+  // `original` can go on at `copy`; where a probe sits on the instruction, `copy` is the probe.
+  std::vector<x86::Relocated::Place> places;
+  // The parts of the stub, as offsets from `entry`, that belong to probes and not to moved instructions: a
+  // thread found there is in our code and has to leave it by itself.
+  struct ProbePart {
+    uint32_t begin = 0, end = 0;
+  };
+  std::vector<ProbePart> probe_parts;
+};
+
+// Writes stubs for the sites that one code area serves. Cheap: some hundred nanoseconds a site.
+class StubEmitter {
+ public:
+  virtual ~StubEmitter() = default;
+
+  // No stub for this patch is longer.
+  virtual size_t most_bytes(const PlannedPatch& patch) const = 0;
+  // Appends the stub's bytes to `out`; they are to be written at `where`, in the emitter's code area. The
+  // Error says why the window's instructions cannot be moved.
+  virtual Result<EmittedStub> emit(const PlannedPatch& patch, ProcessAddr where,
+                                   std::vector<uint8_t>& out) = 0;
+};
+
+}  // namespace uscope::engine::inproc
