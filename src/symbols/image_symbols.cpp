@@ -45,7 +45,11 @@ struct ImageSymbols::Impl {
   std::optional<ElfFile> mini_debug_info;
   std::optional<image::dwarf::DebugInfo> debug_info;
   std::deque<std::string> owned_names;  // names that no file's bytes hold
-  std::vector<FunctionSymbol> functions;
+  std::vector<FunctionSymbol> functions, cold_parts;
+  std::unordered_map<std::string_view, const FunctionSymbol*> parts_by_parent;  // null: not one to one
+  std::optional<image::Language> language;
+  std::optional<image::UnwindEntries> unwind_entries;
+  std::optional<image::RelocatedImage> relocated;
   bool functions_loaded = false;
   bool names_local_functions = false;
   std::optional<image::Pclntab> pclntab;
@@ -62,6 +66,7 @@ struct ImageSymbols::Impl {
   void load_go_tables();
   void add_go_functions();
   void add_native_methods();
+  void pair_cold_parts();
   const image::DebugFiles& find_debug_files();
 };
 
@@ -76,9 +81,9 @@ void ImageSymbols::Impl::add_elf_symbols(const ElfFile& file, std::optional<Name
   names_local_functions |= list.has_symtab;
   functions.reserve(functions.size() + list.symbols.size());
   for (const image::Symbol& symbol : list.symbols) {
-    if (!symbol.is_function()) continue;
+    if (symbol.is_plt) continue;
     NameSource table = symbol.table == image::SymbolTable::Dynsym ? NameSource::Dynsym : NameSource::Symtab;
-    functions.push_back(from_elf(symbol, source.value_or(table)));
+    (symbol.is_cold_part ? cold_parts : functions).push_back(from_elf(symbol, source.value_or(table)));
   }
 }
 
@@ -164,6 +169,21 @@ void ImageSymbols::Impl::add_native_methods() {
   names_local_functions = true;
 }
 
+// Static functions of different files may share a name.
+void ImageSymbols::Impl::pair_cold_parts() {
+  for (const FunctionSymbol& part : cold_parts) {
+    auto [at, is_new] = parts_by_parent.try_emplace(image::cold_parent(part.name), &part);
+    if (!is_new) at->second = nullptr;
+  }
+  std::unordered_map<std::string_view, ImageAddr> parents;
+  for (const FunctionSymbol& function : functions) {
+    auto part = parts_by_parent.find(function.name);
+    if (part == parts_by_parent.end()) continue;
+    auto [at, is_new] = parents.try_emplace(function.name, function.address);
+    if (!is_new && at->second != function.address) part->second = nullptr;
+  }
+}
+
 void ImageSymbols::Impl::load_functions() {
   if (functions_loaded) return;
   functions_loaded = true;
@@ -176,10 +196,12 @@ void ImageSymbols::Impl::load_functions() {
   }
   if (!std::is_sorted(functions.begin(), functions.end(), by_address))
     std::stable_sort(functions.begin(), functions.end(), by_address);
+  std::stable_sort(cold_parts.begin(), cold_parts.end(), by_address);
   auto same = [](const FunctionSymbol& a, const FunctionSymbol& b) {
     return a.address == b.address && a.name == b.name && (a.version == b.version || b.version.empty());
   };
   functions.erase(std::unique(functions.begin(), functions.end(), same), functions.end());
+  if (!cold_parts.empty()) pair_cold_parts();
 }
 
 Result<ImageSymbols> ImageSymbols::open(const std::string& path, const std::string& root) {
@@ -212,6 +234,17 @@ const image::DebugFiles& ImageSymbols::debug_files() const { return impl_->find_
 std::span<const FunctionSymbol> ImageSymbols::functions() const {
   impl_->load_functions();
   return impl_->functions;
+}
+
+std::span<const FunctionSymbol> ImageSymbols::cold_parts() const {
+  impl_->load_functions();
+  return impl_->cold_parts;
+}
+
+const FunctionSymbol* ImageSymbols::cold_part_of(std::string_view function) const {
+  impl_->load_functions();
+  auto found = impl_->parts_by_parent.find(function);
+  return found != impl_->parts_by_parent.end() ? found->second : nullptr;
 }
 
 bool ImageSymbols::is_stripped() const {
@@ -266,6 +299,16 @@ const image::Pclntab* ImageSymbols::pclntab() const {
   return impl_->pclntab ? &*impl_->pclntab : nullptr;
 }
 
+const image::UnwindEntries& ImageSymbols::unwind_entries() const {
+  if (!impl_->unwind_entries) impl_->unwind_entries.emplace(*impl_->elf);
+  return *impl_->unwind_entries;
+}
+
+const image::RelocatedImage& ImageSymbols::relocated() const {
+  if (!impl_->relocated) impl_->relocated.emplace(*impl_->elf);
+  return *impl_->relocated;
+}
+
 const image::dwarf::DebugInfo& ImageSymbols::debug_info() const {
   if (!impl_->debug_info && !impl_->elf)
     impl_->debug_info = image::dwarf::DebugInfo::none("a .NET image has no DWARF debug info");
@@ -281,14 +324,22 @@ const image::dwarf::DebugInfo& ImageSymbols::debug_info() const {
 }
 
 image::Language ImageSymbols::language() const {
-  if (impl_->native_image) return image::Language::DotNet;
-  if (!go_version().empty()) return image::Language::Go;
-  image::Language language = image::Language::C;
-  for (const FunctionSymbol& function : functions()) {
-    if (is_rust_name(function.name)) return image::Language::Rust;
-    if (function.name.starts_with("_Z")) language = image::Language::Cpp;
+  if (!impl_->language) {
+    image::Language language = image::Language::C;
+    bool is_rust = false;
+    for (const FunctionSymbol& function : functions()) {
+      if ((is_rust = is_rust_name(function.name))) break;
+      if (function.name.starts_with("_Z")) language = image::Language::Cpp;
+    }
+    if (impl_->native_image)
+      language = image::Language::DotNet;
+    else if (!go_version().empty())
+      language = image::Language::Go;
+    else if (is_rust)
+      language = image::Language::Rust;
+    impl_->language = language;
   }
-  return language;
+  return *impl_->language;
 }
 
 const std::string& ImageSymbols::go_version() const {

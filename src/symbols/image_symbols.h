@@ -16,6 +16,8 @@
 #include "image/dwarf/debug_info.h"
 #include "image/elf/debug_files.h"
 #include "image/elf/elf_file.h"
+#include "image/elf/relocated.h"
+#include "image/exceptions/unwind_entries.h"
 #include "image/go/pclntab.h"
 #include "image/pe/native_image.h"
 #include "image/types.h"
@@ -51,6 +53,10 @@ class ImageSymbols {
   // Every function with code in this file, by address then name; aliases (several names, one address) all
   // appear.
   std::span<const FunctionSymbol> functions() const;
+  // The `.cold` parts of functions, by address; their names say whose.
+  std::span<const FunctionSymbol> cold_parts() const;
+  // The part of the function of this name; null if there is none, or if several functions or parts claim it.
+  const FunctionSymbol* cold_part_of(std::string_view function) const;
   // True if neither .symtab nor debug info nor a language's own table names the local functions.
   bool is_stripped() const;
   // What could not be read, one sentence each.
@@ -77,6 +83,10 @@ class ImageSymbols {
   const std::string& go_version() const;
   // Go's own function and line tables; null for other programs.
   const image::Pclntab* pclntab() const;
+  // Which code is one piece to the unwinder, and its exception tables. is_elf() only.
+  const image::UnwindEntries& unwind_entries() const;
+  // The data as the dynamic linker leaves it. is_elf() only.
+  const image::RelocatedImage& relocated() const;
 
  private:
   struct Impl;

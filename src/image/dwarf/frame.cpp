@@ -4,55 +4,9 @@
 
 #include <algorithm>
 
+#include "image/exceptions/encoded_pointer.h"
+
 namespace uscope::image::dwarf {
-namespace {
-
-// Reads a pointer in one of .eh_frame's encodings. Only what linkers write: absolute and pc-relative.
-std::optional<uint64_t> read_encoded(ByteReader& reader, uint8_t encoding, uint64_t section_address) {
-  uint64_t here = section_address + reader.position();
-  uint64_t value = 0;
-  switch (encoding & 0x0f) {
-    case DW_EH_PE_absptr:
-    case DW_EH_PE_udata8:
-    case DW_EH_PE_sdata8:
-      value = reader.u64();
-      break;
-    case DW_EH_PE_uleb128:
-      value = reader.uleb128();
-      break;
-    case DW_EH_PE_udata2:
-      value = reader.u16();
-      break;
-    case DW_EH_PE_udata4:
-      value = reader.u32();
-      break;
-    case DW_EH_PE_sleb128:
-      value = uint64_t(reader.sleb128());
-      break;
-    case DW_EH_PE_sdata2:
-      value = uint64_t(int64_t(reader.read<int16_t>()));
-      break;
-    case DW_EH_PE_sdata4:
-      value = uint64_t(int64_t(reader.read<int32_t>()));
-      break;
-    default:
-      return {};
-  }
-  if (!reader) return {};
-  switch (encoding & 0x70) {
-    case DW_EH_PE_absptr:
-      return value;
-    case DW_EH_PE_pcrel:
-      return here + value;
-    case DW_EH_PE_datarel:
-      return section_address + value;
-    default:
-      return {};
-  }
-}
-
-}  // namespace
-
 struct FrameTable::Cie {
   uint64_t code_align = 1;
   int64_t data_align = 1;
@@ -103,7 +57,7 @@ std::optional<FrameTable::Cie> FrameTable::read_cie(const Block& block, uint64_t
         reader.u8();
       } else if (letter == 'P') {
         uint8_t encoding = reader.u8();
-        read_encoded(reader, encoding, block.address);
+        read_encoded_pointer(reader, encoding, block.address);
       } else if (letter != 'S' && letter != 'B') {
         break;
       }
@@ -144,8 +98,8 @@ std::optional<FrameTable::Fde> FrameTable::read_fde(const Block& block, uint64_t
   auto cie = read_cie(block, fde.cie);
   if (!cie) return {};
   uint8_t encoding = block.is_eh ? cie->pointer_encoding : uint8_t(DW_EH_PE_absptr);
-  auto begin = read_encoded(reader, encoding, block.address);
-  auto size = read_encoded(reader, encoding & 0x0f, block.address);
+  auto begin = read_encoded_pointer(reader, encoding, block.address);
+  auto size = read_encoded_pointer(reader, encoding & 0x0f, block.address);
   if (!begin || !size) return {};
   if (cie->has_augmentation_data) reader.skip(reader.uleb128());
   if (!reader || reader.position() > end) return {};
@@ -159,7 +113,7 @@ std::optional<uint64_t> FrameTable::search_header(uint64_t address) const {
   // Version 1, eh_frame_ptr pc-relative, count udata4, table datarel sdata4: what every linker writes.
   if (header_.size() < 12 || header_[0] != 1 || header_[3] != 0x3b) return {};
   ByteReader reader(header_, 4);
-  if (!read_encoded(reader, header_[1], header_address_)) return {};
+  if (!read_encoded_pointer(reader, header_[1], header_address_)) return {};
   uint64_t count = reader.unsigned_of(4);
   if (header_[2] != DW_EH_PE_udata4 || !reader) return {};
   uint64_t table = reader.position();
@@ -265,7 +219,7 @@ class CfaMachine {
       case DW_CFA_GNU_window_save:
         return true;
       case DW_CFA_set_loc:
-        if (auto at = read_encoded(reader, encoding, section_address_)) location_ = *at;
+        if (auto at = read_encoded_pointer(reader, encoding, section_address_)) location_ = *at;
         return true;
       case DW_CFA_advance_loc1:
         advance(reader.u8());

@@ -42,6 +42,18 @@ void RelocatedImage::apply(ImageAddr begin, std::span<uint8_t> copy) const {
   }
 }
 
+std::span<const uint64_t> RelocatedImage::values_in(uint64_t begin, uint64_t end) const {
+  if (values_.empty() && !relocations_.empty()) {
+    values_.reserve(relocations_.size());
+    for (const Relocation& relocation : relocations_) values_.push_back(relocation.value);
+    std::ranges::sort(values_);
+    auto repeated = std::ranges::unique(values_);
+    values_.erase(repeated.begin(), repeated.end());
+  }
+  auto first = std::ranges::lower_bound(values_, begin);
+  return {first, std::max(first, std::ranges::lower_bound(values_, end))};
+}
+
 std::vector<ImageAddr> RelocatedImage::find_pointer(uint64_t value, size_t most) const {
   std::vector<ImageAddr> places;
   for (const Relocation& relocation : relocations_) {

@@ -25,6 +25,8 @@ class RelocatedImage {
   bool changes(ImageAddr begin, uint64_t size) const;
   // Applies relocations to a copy of the bytes at `begin`.
   void apply(ImageAddr begin, std::span<uint8_t> copy) const;
+  // The values in [begin, end) that relocations put somewhere, sorted, each once.
+  std::span<const uint64_t> values_in(uint64_t begin, uint64_t end) const;
   // Places (8-byte aligned) in writable data that hold this pointer, in order; no more than `most`.
   std::vector<ImageAddr> find_pointer(uint64_t value, size_t most) const;
 
@@ -33,7 +35,8 @@ class RelocatedImage {
     uint64_t place, value;
   };
   const ElfFile& file_;
-  std::vector<Relocation> relocations_;  // by place
+  std::vector<Relocation> relocations_;   // by place
+  mutable std::vector<uint64_t> values_;  // of them, sorted, each once; made when first asked for
 };
 
 }  // namespace uscope::image
