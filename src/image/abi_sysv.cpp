@@ -72,17 +72,7 @@ class Classifier {
     return type.kind == Kind::Struct || type.kind == Kind::Class || type.kind == Kind::Union;
   }
 
-  const Type& peel(TypeId id) {
-    const Type* type = &lookup_(id);
-    for (int hop = 0; hop < 64; hop++) {
-      bool is_wrapper = type->kind == Kind::Typedef || type->kind == Kind::Const ||
-                        type->kind == Kind::Volatile || type->kind == Kind::Restrict ||
-                        type->kind == Kind::Atomic;
-      if (!is_wrapper) break;
-      type = &lookup_(type->target);
-    }
-    return *type;
-  }
+  const Type& peel(TypeId id) { return strip_aliases(lookup_(id), lookup_); }
 
   uint64_t alignment_of(const Type& type, int depth) {
     uint64_t natural = 1;

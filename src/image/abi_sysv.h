@@ -3,7 +3,6 @@
 // convention (compilers may change local functions) is the caller's question.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -11,8 +10,6 @@
 #include "image/types.h"
 
 namespace uscope::image {
-
-using TypeLookup = std::function<const Type&(TypeId)>;
 
 // The place of each parameter. Nothing for the first one whose class cannot be told, and for all after it.
 // `result` matters: a large one comes with a hidden pointer in rdi.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -116,5 +117,12 @@ struct Type {
   std::string decl_file;
   uint32_t decl_line = 0;
 };
+
+using TypeLookup = std::function<const Type&(TypeId)>;
+
+// Typedefs and qualifiers: another name for, or a view of, their target.
+bool is_alias(Type::Kind kind);
+// The type behind them. A cycle of aliases, which only broken debug info has, ends somewhere in it.
+const Type& strip_aliases(const Type& type, const TypeLookup& lookup);
 
 }  // namespace uscope::image

@@ -338,17 +338,6 @@ std::string kernel_register(uint32_t number) {
   return number == 16 ? "%ip" : "";
 }
 
-const Type& strip_aliases(const Type& type, const TypeLookup& lookup) {
-  const Type* now = &type;
-  for (int depth = 0; depth < 64; ++depth) {
-    bool alias = now->kind == Kind::Typedef || now->kind == Kind::Const || now->kind == Kind::Volatile ||
-                 now->kind == Kind::Restrict || now->kind == Kind::Atomic;
-    if (!alias) return *now;
-    now = &lookup(now->target);
-  }
-  return *now;
-}
-
 std::string kernel_type(const Type& type, const TypeLookup& lookup) {
   const Type& plain = strip_aliases(type, lookup);
   switch (plain.kind) {

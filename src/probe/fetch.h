@@ -16,7 +16,7 @@
 
 namespace uscope::probe {
 
-using TypeLookup = std::function<const image::Type&(image::TypeId)>;
+using image::TypeLookup;
 
 // What fetching needs to know of the place where the probe sits.
 struct FetchSite {
@@ -47,7 +47,5 @@ Result<FetchResult> fetch_variable(const FetchSite& site, const image::dwarf::Va
 std::string kernel_register(uint32_t dwarf_number);
 // The kernel's type for a scalar: s32, u8, x64; empty if it is none.
 std::string kernel_type(const image::Type& type, const TypeLookup& lookup);
-// Typedefs and qualifiers taken off.
-const image::Type& strip_aliases(const image::Type& type, const TypeLookup& lookup);
 
 }  // namespace uscope::probe

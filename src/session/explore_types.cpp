@@ -176,7 +176,7 @@ std::vector<TypeSummary> list_types(const DebugInfo& info) {
 
 // Laid out, sorted, those that look the same once.
 std::vector<symbols::TypeLayout> lay_out(const DebugInfo& info, const std::vector<TypeId>& ids, int depth) {
-  const symbols::TypeResolver resolve = [&info](TypeId id) -> const Type& {
+  const image::TypeLookup resolve = [&info](TypeId id) -> const Type& {
     const Type& type = info.type(id);
     return type.is_declaration ? info.type(info.definition_of(id)) : type;
   };

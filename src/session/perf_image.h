@@ -12,7 +12,7 @@ struct PerfImage {
   probe::ImageFile file;
   symbols::ImageSymbols symbols;
 
-  symbols::TypeResolver types() const {
+  image::TypeLookup types() const {
     return [this](image::TypeId id) -> const image::Type& { return symbols.debug_info().type(id); };
   }
 };

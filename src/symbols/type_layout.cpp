@@ -37,11 +37,6 @@ bool is_record(const Type& type) {
   }
 }
 
-bool is_alias(Kind kind) {
-  return kind == Kind::Typedef || kind == Kind::Const || kind == Kind::Volatile || kind == Kind::Restrict ||
-         kind == Kind::Atomic;
-}
-
 bool is_vtable_pointer(const Member& member) {
   return member.is_artificial && (member.name.starts_with("_vptr") || member.name.starts_with("__vfptr"));
 }
@@ -60,7 +55,7 @@ bool is_tuple_field(const Member& member) {
 // Sizes that need a walk over nested types, each type once.
 class Measures {
  public:
-  explicit Measures(const TypeResolver& resolve) : resolve_(resolve) {}
+  explicit Measures(const image::TypeLookup& resolve) : resolve_(resolve) {}
 
   TypeId unalias(TypeId id) const {
     for (int i = 0; i < deepest && id; ++i) {
@@ -138,7 +133,7 @@ class Measures {
     return type.size ? natural : 0;
   }
 
-  const TypeResolver& resolve_;
+  const image::TypeLookup& resolve_;
   std::unordered_map<uint64_t, uint64_t> alignments_;
   std::unordered_map<uint64_t, uint64_t> data_ends_;
 };
@@ -164,7 +159,8 @@ class Occupancy {
 
 class Layouter {
  public:
-  Layouter(const TypeResolver& resolve, int depth) : resolve_(resolve), measures_(resolve), depth_(depth) {}
+  Layouter(const image::TypeLookup& resolve, int depth)
+      : resolve_(resolve), measures_(resolve), depth_(depth) {}
 
   TypeLayout layout(TypeId id);
 
@@ -185,7 +181,7 @@ class Layouter {
   void add_gap(Item::Kind kind, uint64_t at, uint64_t bits, std::vector<Item>& out);
   std::string type_text(TypeId id) const { return spell_type(id, resolve_); }
 
-  const TypeResolver& resolve_;
+  const image::TypeLookup& resolve_;
   Measures measures_;
   int depth_;
   size_t item_count_ = 0;
@@ -447,10 +443,10 @@ TypeLayout Layouter::layout(TypeId id) {
 
 }  // namespace
 
-TypeLayout layout_type(TypeId id, const TypeResolver& resolve, int depth) {
+TypeLayout layout_type(TypeId id, const image::TypeLookup& resolve, int depth) {
   return Layouter(resolve, std::clamp(depth, 0, deepest)).layout(id);
 }
 
-uint64_t alignment_of(TypeId id, const TypeResolver& resolve) { return Measures(resolve).alignment(id); }
+uint64_t alignment_of(TypeId id, const image::TypeLookup& resolve) { return Measures(resolve).alignment(id); }
 
 }  // namespace uscope::symbols

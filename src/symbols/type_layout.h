@@ -67,9 +67,9 @@ struct TypeLayout {
 };
 
 // `depth`: how many levels of named member types to write out; anonymous ones always are.
-TypeLayout layout_type(image::TypeId id, const TypeResolver& resolve, int depth = 0);
+TypeLayout layout_type(image::TypeId id, const image::TypeLookup& resolve, int depth = 0);
 
 // The alignment a compiler gives a type on x86-64; 0 if its size is unknown.
-uint64_t alignment_of(image::TypeId id, const TypeResolver& resolve);
+uint64_t alignment_of(image::TypeId id, const image::TypeLookup& resolve);
 
 }  // namespace uscope::symbols

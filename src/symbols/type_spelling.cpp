@@ -31,7 +31,7 @@ const std::string& full_name(const Type& type) { return type.qualified.empty() ?
 
 class Speller {
  public:
-  Speller(const TypeResolver& resolve, TypeStyle style)
+  Speller(const image::TypeLookup& resolve, TypeStyle style)
       : resolve_(resolve), plain_(style == TypeStyle::Perf), tight_(style != TypeStyle::Source) {}
 
   std::string spell(TypeId id, std::string declarator, int depth = 0) {
@@ -238,7 +238,7 @@ class Speller {
     return out;
   }
 
-  const TypeResolver& resolve_;
+  const image::TypeLookup& resolve_;
   bool plain_;  // no qualifiers, GCC's own names of integers
   bool tight_;  // no blank before * and &
   int visits_ = 0;
@@ -246,7 +246,7 @@ class Speller {
 
 }  // namespace
 
-Language language_of(TypeId id, const TypeResolver& resolve) {
+Language language_of(TypeId id, const image::TypeLookup& resolve) {
   for (int i = 0; i < deepest && id; ++i) {
     const Type& type = resolve(id);
     if (type.language != Language::Unknown) return type.language;
@@ -255,11 +255,11 @@ Language language_of(TypeId id, const TypeResolver& resolve) {
   return Language::Unknown;
 }
 
-std::string spell_type(TypeId id, const TypeResolver& resolve, TypeStyle style) {
+std::string spell_type(TypeId id, const image::TypeLookup& resolve, TypeStyle style) {
   return Speller(resolve, style).spell(id, "");
 }
 
-std::string spell_declaration(TypeId id, std::string_view name, const TypeResolver& resolve,
+std::string spell_declaration(TypeId id, std::string_view name, const image::TypeLookup& resolve,
                               TypeStyle style) {
   if (name.empty()) return spell_type(id, resolve, style);
   if (style == TypeStyle::Perf) return spell_type(id, resolve, style) + "\t" + std::string(name);

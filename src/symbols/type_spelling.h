@@ -6,7 +6,6 @@
 // definitions: see type_layout.h.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -14,22 +13,21 @@
 
 namespace uscope::symbols {
 
-using TypeResolver = std::function<const image::Type&(image::TypeId)>;
-
 enum class TypeStyle {
   Source,    // as in source code: `const char *`, and `const char *name` with a name
   Bpftrace,  // bpftrace -lv: the type without blanks before * and &, then the name: `const char* name`
   Perf,      // perf probe -V: no qualifiers, no spaces: `char*`, `struct addrinfo**`
 };
 
-std::string spell_type(image::TypeId id, const TypeResolver& resolve, TypeStyle style = TypeStyle::Source);
+std::string spell_type(image::TypeId id, const image::TypeLookup& resolve,
+                       TypeStyle style = TypeStyle::Source);
 
 // A variable or member with its type: `int (*handler)(void *)`, Go's `name []byte`, Rust's `name: &str`;
 // bpftrace's `char* name`; perf's type and name with a tab between them.
-std::string spell_declaration(image::TypeId id, std::string_view name, const TypeResolver& resolve,
+std::string spell_declaration(image::TypeId id, std::string_view name, const image::TypeLookup& resolve,
                               TypeStyle style = TypeStyle::Source);
 
 // The language a type belongs to; a derived type without its own (T*, T[4]) takes its target's.
-image::Language language_of(image::TypeId id, const TypeResolver& resolve);
+image::Language language_of(image::TypeId id, const image::TypeLookup& resolve);
 
 }  // namespace uscope::symbols

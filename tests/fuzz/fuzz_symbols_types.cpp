@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<Type> types(1);
   ByteReader reader({data, size});
   while (!reader.at_end() && !reader.failed() && types.size() < 64) types.push_back(read_type(reader));
-  const TypeResolver resolve = [&](TypeId id) -> const Type& { return types[id.value % types.size()]; };
+  const image::TypeLookup resolve = [&](TypeId id) -> const Type& { return types[id.value % types.size()]; };
   for (size_t i = 1; i < types.size() && i < 4; ++i) {
     if (spell_declaration({i}, "name", resolve).size() > 1 << 20) __builtin_trap();
     spell_type({i}, resolve, TypeStyle::Perf);

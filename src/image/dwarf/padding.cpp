@@ -9,12 +9,7 @@ using Kind = Type::Kind;
 constexpr uint64_t max_bytes = 4096;
 
 void mark_used(TypeId id, uint64_t offset, const TypeLookup& lookup, int depth, std::vector<bool>& used) {
-  const Type* type = &lookup(id);
-  for (int hop = 0; hop < 64 && (type->kind == Kind::Typedef || type->kind == Kind::Const ||
-                                 type->kind == Kind::Volatile || type->kind == Kind::Atomic);
-       hop++) {
-    type = &lookup(type->target);
-  }
+  const Type* type = &strip_aliases(lookup(id), lookup);
   bool has_members = (type->kind == Kind::Struct || type->kind == Kind::Class) &&
                      type->variant_parts.empty() && !type->is_declaration && depth < 16;
   if (!has_members) {

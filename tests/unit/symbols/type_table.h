@@ -47,7 +47,7 @@ class TypeTable {
   }
   Type& at(TypeId id) { return types_[id.value]; }
 
-  TypeResolver resolver() const {
+  image::TypeLookup resolver() const {
     return [this](TypeId id) -> const Type& { return types_[id.value < types_.size() ? id.value : 0]; };
   }
 
