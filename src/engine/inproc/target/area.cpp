@@ -1,0 +1,160 @@
+#include "engine/inproc/target/area.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "engine/inproc/target/placement.h"
+#include "process/remote_call.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+using Use = PieceRequest::Use;
+using process::RemoteCaller;
+
+constexpr uint64_t kPage = 4096;
+
+uint64_t whole_pages(uint64_t size) { return (size + kPage - 1) / kPage * kPage; }
+
+bool is_in_memfd(Use use) { return use == Use::code || use == Use::shared_data; }
+
+// The target's fd, opened here. pidfd_getfd needs no /proc of the target's pid namespace (Linux 5.6).
+Result<Fd> open_remote_fd(pid_t pid, int fd) {
+  Fd process(int(::syscall(SYS_pidfd_open, pid, 0)));
+  if (process.is_open()) {
+    Fd copy(int(::syscall(SYS_pidfd_getfd, process.get(), fd, 0)));
+    if (copy.is_open()) return copy;
+  }
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  Fd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!opened.is_open()) return fail(Error::from_errno("opening " + path, errno));
+  return opened;
+}
+
+class Mapper {
+ public:
+  Mapper(process::SeizedProcess& process, RemoteCaller& caller, const AreaRequest& request)
+      : process_(process), caller_(caller), request_(request) {}
+
+  Result<Area> map();
+  void undo();
+
+ private:
+  Status make_memory();
+  Status map_pieces();
+  Result<AddressSpan> place(const PieceRequest& piece, uint64_t memfd_offset);
+  Result<AddressSpan> map_journal(uint64_t memfd_offset);
+  Status map_at(AddressSpan where, int protection, int flags, int fd, uint64_t offset);
+
+  process::SeizedProcess& process_;
+  RemoteCaller& caller_;
+  const AreaRequest& request_;
+  Fd memory_;
+  int remote_fd_ = -1;
+  std::vector<Piece> pieces_;
+  JournalContents contents_;
+};
+
+Status Mapper::make_memory() {
+  uint64_t size = Journal::size_for(request_.most_patches);
+  for (const PieceRequest& piece : request_.pieces)
+    if (is_in_memfd(piece.use)) size += whole_pages(piece.size);
+  TRY(remote_fd_, caller_.memfd_create(area_name));
+  TRY(memory_, open_remote_fd(process_.pid(), remote_fd_));
+  if (::ftruncate(memory_.get(), off_t(size)) != 0)
+    return fail(Error::from_errno(fmt::format("making {} bytes of shared memory", size), errno));
+  return {};
+}
+
+Status Mapper::map_at(AddressSpan where, int protection, int flags, int fd, uint64_t offset) {
+  TRY(ProcessAddr at,
+      caller_.mmap(where.start, where.size, protection, flags | MAP_FIXED_NOREPLACE, fd, {offset}));
+  contents_.mappings.push_back({at, where.size});
+  // Before Linux 4.17 the address is only a wish.
+  if (at != where.start) return fail(fmt::format("the place {:#x} was not to be had", where.start.value));
+  return {};
+}
+
+Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offset) {
+  const uint64_t size = whole_pages(piece.size);
+  TRY(process::Maps maps, process::Maps::of(process_.pid()));
+  // Without a wish: near the stack's and libraries' end, where the kernel itself would look.
+  const AddressSpan reach = piece.reach.size != 0 ? piece.reach : AddressSpan{maps.all().back().start, 1};
+  auto room = find_room(maps, reach, size);
+  if (!room && piece.reach.size == 0) room = find_room(maps, {maps.all().front().start, 1}, size);
+  if (!room)
+    return fail(fmt::format("process {} has no free {} KB within 2 GB of {:#x}", process_.pid(), size >> 10,
+                            reach.start.value));
+  const AddressSpan where{*room, size};
+  switch (piece.use) {
+    case Use::code:
+      // Private: what a forked child runs must not change when the parent's is taken away.
+      TRY_STATUS(map_at(where, PROT_READ | PROT_EXEC, MAP_PRIVATE, remote_fd_, memfd_offset));
+      contents_.code.push_back(where);
+      break;
+    case Use::shared_data:
+      TRY_STATUS(map_at(where, PROT_READ | PROT_WRITE, MAP_SHARED, remote_fd_, memfd_offset));
+      break;
+    case Use::private_data: {
+      TRY_STATUS(map_at(where, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+      contents_.stacks.push_back(where);
+      TRY(int64_t result, caller_.call(SYS_madvise, {where.start.value, size, MADV_WIPEONFORK}));
+      if (result != 0) return fail(Error::from_errno("keeping memory from forked children", int(-result)));
+      break;
+    }
+  }
+  return where;
+}
+
+Result<AddressSpan> Mapper::map_journal(uint64_t memfd_offset) {
+  const uint64_t size = Journal::size_for(request_.most_patches);
+  TRY(ProcessAddr at, caller_.mmap({0}, size, PROT_READ, MAP_PRIVATE, remote_fd_, {memfd_offset}));
+  contents_.mappings.push_back({at, size});
+  return AddressSpan{at, size};
+}
+
+Status Mapper::map_pieces() {
+  uint64_t offset = 0;
+  for (const PieceRequest& piece : request_.pieces) {
+    TRY(AddressSpan where, place(piece, offset));
+    pieces_.push_back({where, is_in_memfd(piece.use) ? offset : 0});
+    if (is_in_memfd(piece.use)) offset += whole_pages(piece.size);
+  }
+  return {};
+}
+
+Result<Area> Mapper::map() {
+  TRY_STATUS(make_memory());
+  TRY_STATUS(map_pieces());
+  uint64_t offset = 0;
+  for (const PieceRequest& piece : request_.pieces)
+    if (is_in_memfd(piece.use)) offset += whole_pages(piece.size);
+  TRY(AddressSpan journal_at, map_journal(offset));
+  TRY_STATUS(caller_.close(std::exchange(remote_fd_, -1)));
+  contents_.owner = Owner::self();
+  TRY(Journal journal, Journal::create(process_.memory(), journal_at, contents_));
+  return Area{std::move(memory_), std::move(pieces_), journal, std::move(contents_)};
+}
+
+void Mapper::undo() {
+  for (const AddressSpan& mapping : contents_.mappings) (void)caller_.munmap(mapping.start, mapping.size);
+  if (remote_fd_ >= 0) (void)caller_.close(remote_fd_);
+}
+
+}  // namespace
+
+Result<Area> map_area(process::SeizedProcess& process, const AreaRequest& request) {
+  TRY(RemoteCaller caller, RemoteCaller::begin(process));
+  Mapper mapper(process, caller, request);
+  Result<Area> area = mapper.map();
+  if (!area) mapper.undo();
+  TRY_STATUS(caller.finish());
+  return area;
+}
+
+}  // namespace uscope::engine::inproc

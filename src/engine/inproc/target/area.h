@@ -1,0 +1,49 @@
+// uscope's memory in a target: code, data shared with uscope, memory private to the target's threads, and the
+// journal of it all. Mapped in one stop by system calls that the target is made to run; the target keeps no
+// fd. Taking it away is remove.h's business.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "engine/inproc/target/journal.h"
+#include "engine/inproc/target/patch.h"
+#include "process/ptrace.h"
+
+namespace uscope::engine::inproc {
+
+struct PieceRequest {
+  enum class Use : uint32_t {
+    code,          // the target may execute it; uscope fills it in through the memfd before it is used
+    shared_data,   // both read and write it
+    private_data,  // the target's own, threads may have their stack there; a forked child finds it all zero
+  };
+  Use use = Use::code;
+  uint64_t size = 0;
+  // Every byte of it must be within 2 GB of all this; size 0: anywhere.
+  AddressSpan reach;
+};
+
+struct AreaRequest {
+  std::vector<PieceRequest> pieces;
+  size_t most_patches = 0;  // that the journal has room for
+};
+
+struct Piece {
+  AddressSpan where;
+  uint64_t memfd_offset = 0;  // of code and shared_data
+};
+
+struct Area {
+  Fd memory;                  // the memfd behind code and shared_data, open for reading and writing
+  std::vector<Piece> pieces;  // in the request's order
+  Journal journal;
+  JournalContents contents;
+};
+
+// The process is stopped; on failure nothing of it stays behind.
+Result<Area> map_area(process::SeizedProcess& process, const AreaRequest& request);
+
+}  // namespace uscope::engine::inproc

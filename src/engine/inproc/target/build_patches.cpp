@@ -1,0 +1,166 @@
+#include "engine/inproc/target/build_patches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "x86/encode.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+constexpr uint64_t kStubAlignment = 16;
+
+PlannedPatch moved_to_process(const PatchPlan& plan, std::span<const SiteRequest> sites, uint64_t bias) {
+  PlannedPatch patch;
+  patch.window = plan.window;
+  patch.window.start += bias;
+  patch.window.end += bias;
+  for (x86::Instruction& i : patch.window.instructions) {
+    i.address += bias;
+    if (i.relative_size != 0) i.target += bias;
+    if (i.rip_relative) i.memory_target += bias;
+  }
+  patch.bytes = plan.bytes;
+  for (const PlannedProbe& probe : plan.probes) {
+    SiteProbe here;
+    here.address = {probe.address.value + bias};
+    here.code = sites[probe.site].code;
+    here.cookie = sites[probe.site].cookie;
+    here.flags_dead = probe.flags_dead;
+    here.red_zone_in_use = probe.red_zone_in_use;
+    patch.probes.push_back(here);
+  }
+  return patch;
+}
+
+// Sees code through a cache: sites lie close together.
+class CodeReader {
+ public:
+  explicit CodeReader(const process::RemoteMemory& memory) : memory_(memory) {}
+  Bytes at(ProcessAddr address, size_t size) {
+    if (address < start_ || address + size > start_ + cache_.size()) {
+      start_ = address;
+      cache_.resize(size_t(64) << 10);
+      cache_.resize(memory_.read_some(start_, cache_));
+    }
+    return slice(cache_, address - start_, size).value_or(Bytes());
+  }
+
+ private:
+  const process::RemoteMemory& memory_;
+  ProcessAddr start_;
+  std::vector<uint8_t> cache_;
+};
+
+class Builder {
+ public:
+  Builder(std::span<const SiteRequest> sites, uint64_t bias, const process::RemoteMemory& memory,
+          StubEmitter& emitter, StubArea& area)
+      : sites_(sites), bias_(bias), code_(memory), emitter_(emitter), area_(area) {}
+
+  void add(const PatchPlan& plan);
+  BuiltPatches finish() &&;
+
+ private:
+  Result<EmittedStub> make_stub(const PlannedPatch& planned);
+  Status make_patches(const PatchPlan& plan);
+  Result<Patch> jump(ProcessAddr from, ProcessAddr to, unsigned size, Bytes original);
+
+  std::span<const SiteRequest> sites_;
+  uint64_t bias_;
+  CodeReader code_;
+  StubEmitter& emitter_;
+  StubArea& area_;
+  BuiltPatches built_;
+};
+
+Result<EmittedStub> Builder::make_stub(const PlannedPatch& planned) {
+  const size_t before = area_.bytes.size();
+  const size_t start = (before + kStubAlignment - 1) / kStubAlignment * kStubAlignment;
+  if (start + emitter_.most_bytes(planned) > area_.size) return fail("there is no room left for stubs");
+  area_.bytes.resize(start, 0xcc);
+  auto stub = emitter_.emit(planned, area_.start + start, area_.bytes);
+  if (!stub) area_.bytes.resize(before);
+  return stub;
+}
+
+Result<Patch> Builder::jump(ProcessAddr from, ProcessAddr to, unsigned size, Bytes original) {
+  Patch patch;
+  patch.address = from;
+  patch.size = uint8_t(size);
+  std::ranges::copy(original.first(size), patch.original.begin());
+  if (size == x86::short_jump_size) {
+    auto bytes = x86::encode_short_jump(from.value, to.value);
+    if (!bytes) return fail("the filler is out of reach");
+    std::ranges::copy(*bytes, patch.replacement.begin());
+  } else {
+    auto bytes = x86::encode_jump(from.value, to.value);
+    if (!bytes) return fail("the stub is out of reach");
+    std::ranges::copy(*bytes, patch.replacement.begin());
+  }
+  return patch;
+}
+
+Status Builder::make_patches(const PatchPlan& plan) {
+  const PlannedPatch planned = moved_to_process(plan, sites_, bias_);
+  const ProcessAddr start{planned.window.start};
+  const Bytes now = code_.at(start, planned.window.size());
+  if (now.size() != planned.window.size()) return fail(fmt::format("{:#x} cannot be read", start.value));
+  if (!std::ranges::equal(now.first(plan.bytes.size()), plan.bytes))
+    return fail(fmt::format("the code at {:#x} is not what its file says: something else has changed it",
+                            start.value));
+  const std::vector<uint8_t> original(now.begin(), now.end());
+  TRY(EmittedStub stub, make_stub(planned));
+  if (plan.hole) {
+    const ProcessAddr hole_at{plan.hole->address.value + bias_};
+    TRY(Patch hole, jump(hole_at, stub.entry, x86::near_jump_size, plan.hole->bytes));
+    hole.is_hole = true;
+    TRY(Patch patch, jump(start, hole_at, x86::short_jump_size, original));
+    patch.via = hole_at;
+    built_.patches.push_back(std::move(hole));
+    built_.patches.push_back(std::move(patch));
+  } else {
+    TRY(Patch patch, jump(start, stub.entry, x86::near_jump_size, original));
+    built_.patches.push_back(std::move(patch));
+  }
+  Patch& patch = built_.patches.back();
+  for (const x86::Relocated::Place& place : stub.places)
+    if (place.original != 0 && place.original < patch.size)
+      patch.places.push_back({start + place.original, stub.entry + place.copy});
+  return {};
+}
+
+void Builder::add(const PatchPlan& plan) {
+  if (Status made = make_patches(plan); !made) {
+    for (const PlannedProbe& probe : plan.probes)
+      built_.refused.push_back({probe.site, made.error().message()});
+    return;
+  }
+  for (const PlannedProbe& probe : plan.probes)
+    built_.sites_at.emplace_back(built_.patches.back().address, probe.site);
+}
+
+BuiltPatches Builder::finish() && {
+  std::ranges::sort(built_.patches, {}, &Patch::address);
+  return std::move(built_);
+}
+
+}  // namespace
+
+BuiltPatches build_patches(const ImagePlan& plan, std::span<const SiteRequest> sites, uint64_t bias,
+                           const process::RemoteMemory& memory, StubEmitter& emitter, StubArea& area) {
+  Builder builder(sites, bias, memory, emitter, area);
+  for (const PatchPlan& patch : plan.patches) builder.add(patch);
+  return std::move(builder).finish();
+}
+
+uint64_t most_stub_bytes(const ImagePlan& plan, std::span<const SiteRequest> sites,
+                         const StubEmitter& emitter) {
+  uint64_t bytes = 0;
+  for (const PatchPlan& patch : plan.patches)
+    bytes += emitter.most_bytes(moved_to_process(patch, sites, 0)) + kStubAlignment;
+  return bytes;
+}
+
+}  // namespace uscope::engine::inproc

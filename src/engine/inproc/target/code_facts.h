@@ -1,0 +1,42 @@
+// What planning must know of a program's code that a site's bytes do not show: which function it is in, where
+// exceptions land, what lies behind the function. Declared here, supplied by whoever knows images (session),
+// so that the engine reads no file format and tests can make it up. Addresses are the image's own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "x86/flow.h"
+
+namespace uscope::engine::inproc {
+
+struct FunctionFacts {
+  // With landing pads and every other place that something outside may jump to.
+  x86::FunctionCode code;
+  // How many bytes behind the end of the function's first part are filler that belongs to nobody.
+  uint64_t padding_behind = 0;
+  // Not empty: this function must not be patched, and why.
+  std::string forbidden;
+};
+
+// One image file. Used from one thread; what it hands out refers to the file's bytes and lives as long.
+class CodeFacts {
+ public:
+  virtual ~CodeFacts() = default;
+
+  virtual std::optional<ImageAddr> address_of(FileOffset offset) = 0;
+  // The function that holds an address; nothing if none is known to.
+  virtual std::optional<FunctionFacts> function_at(ImageAddr address) = 0;
+  // Start and size of filler of at least `size` bytes near an address, outside of its function: nothing runs
+  // it and nothing leads there.
+  struct Filler {
+    ImageAddr address;
+    Bytes bytes;
+  };
+  virtual std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) = 0;
+};
+
+}  // namespace uscope::engine::inproc

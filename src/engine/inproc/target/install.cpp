@@ -1,0 +1,164 @@
+#include "engine/inproc/target/install.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/inproc/target/signal_frames.h"
+#include "engine/inproc/target/text_writer.h"
+#include "process/maps.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+class Installation {
+ public:
+  Installation(process::SeizedProcess& process, std::span<const Patch> patches)
+      : process_(process), patches_(patches), left_out_(patches.size(), false), text_(process.memory()) {}
+
+  Result<InstallReport> run();
+
+ private:
+  // The patch that destroys the instruction at an address, by index.
+  std::optional<size_t> patch_around(ProcessAddr address) const;
+  static const Patch::Place* place_of(const Patch& patch, ProcessAddr address);
+  void leave_out(size_t patch, std::string reason);
+  void verify_bytes();
+  void leave_out_those_without_hole();
+  Status find_moves();
+  Status move_all();
+  Status write();
+
+  struct ThreadMove {
+    pid_t tid;
+    user_regs_struct registers;
+    size_t patch;
+    ProcessAddr to;
+  };
+  struct FrameMove {
+    ProcessAddr kept_at;
+    size_t patch;
+    ProcessAddr to;
+  };
+
+  process::SeizedProcess& process_;
+  std::span<const Patch> patches_;
+  std::vector<bool> left_out_;
+  TextWriter text_;
+  std::vector<ThreadMove> thread_moves_;
+  std::vector<FrameMove> frame_moves_;
+  InstallReport report_;
+};
+
+std::optional<size_t> Installation::patch_around(ProcessAddr address) const {
+  auto after = std::ranges::upper_bound(patches_, address, {}, &Patch::address);
+  if (after == patches_.begin()) return std::nullopt;
+  const size_t index = size_t(after - patches_.begin()) - 1;
+  // At its very start a thread simply takes the jump.
+  const Patch& patch = patches_[index];
+  if (address == patch.address || address >= patch.end()) return std::nullopt;
+  return index;
+}
+
+const Patch::Place* Installation::place_of(const Patch& patch, ProcessAddr address) {
+  auto found = std::ranges::find(patch.places, address, &Patch::Place::original);
+  return found == patch.places.end() ? nullptr : &*found;
+}
+
+void Installation::leave_out(size_t patch, std::string reason) {
+  if (left_out_[patch]) return;
+  left_out_[patch] = true;
+  report_.refused.push_back({patch, std::move(reason)});
+}
+
+void Installation::verify_bytes() {
+  text_.read(patches_, [&](size_t i, Bytes now) {
+    if (now.empty())
+      leave_out(i, fmt::format("nothing is mapped at {:#x} any more", patches_[i].address.value));
+    else if (!std::ranges::equal(now, patches_[i].original_bytes()))
+      leave_out(i, fmt::format("the code at {:#x} is not what its file says: something else has changed it",
+                               patches_[i].address.value));
+  });
+}
+
+void Installation::leave_out_those_without_hole() {
+  for (size_t i = 0; i < patches_.size(); ++i) {
+    if (patches_[i].via.value == 0 || left_out_[i]) continue;
+    auto hole = std::ranges::lower_bound(patches_, patches_[i].via, {}, &Patch::address);
+    const bool is_there = hole != patches_.end() && hole->address == patches_[i].via &&
+                          !left_out_[size_t(hole - patches_.begin())];
+    if (!is_there)
+      leave_out(i, fmt::format("the padding at {:#x} is not what its file says", patches_[i].via.value));
+  }
+}
+
+// A program counter inside a window but at none of its instructions is nothing that execution can produce: a
+// jump into the window that the analysis did not see. Such a window stays as it is.
+Status Installation::find_moves() {
+  TRY(process::Maps maps, process::Maps::of(process_.pid()));
+  SignalFrames frames(process_.memory(), maps);
+  auto consider = [&](ProcessAddr at) -> std::optional<std::pair<size_t, ProcessAddr>> {
+    auto patch = patch_around(at);
+    if (!patch) return std::nullopt;
+    if (const Patch::Place* place = place_of(patches_[*patch], at)) return std::pair(*patch, place->copy);
+    leave_out(*patch,
+              fmt::format("a thread is at {:#x}, where no instruction was thought to start", at.value));
+    return std::nullopt;
+  };
+  for (const process::SeizedThread& thread : process_.threads()) {
+    auto registers = process_.registers(thread.tid);
+    if (!registers) continue;  // killed meanwhile
+    if (auto move = consider({registers->rip}))
+      thread_moves_.push_back({thread.tid, *registers, move->first, move->second});
+    frames.visit({registers->rsp}, [&](ProcessAddr kept_at, ProcessAddr saved) {
+      if (auto move = consider(saved)) frame_moves_.push_back({kept_at, move->first, move->second});
+    });
+  }
+  return {};
+}
+
+Status Installation::move_all() {
+  for (ThreadMove& move : thread_moves_) {
+    if (left_out_[move.patch]) continue;
+    move.registers.rip = move.to.value;
+    if (process_.set_registers(move.tid, move.registers)) ++report_.moved_threads;
+  }
+  for (const FrameMove& move : frame_moves_) {
+    if (left_out_[move.patch]) continue;
+    const uint64_t to = move.to.value;
+    TRY_STATUS(process_.memory().write(move.kept_at, as_bytes({reinterpret_cast<const char*>(&to), 8})));
+    ++report_.moved_frames;
+  }
+  return {};
+}
+
+Status Installation::write() {
+  for (size_t i : text_.write(
+           patches_, [&](size_t i) { return left_out_[i] ? Bytes() : patches_[i].replacement_bytes(); }))
+    leave_out(i, fmt::format("the code at {:#x} cannot be written", patches_[i].address.value));
+  bool all_right = true;
+  text_.read(patches_, [&](size_t i, Bytes now) {
+    all_right &= left_out_[i] || std::ranges::equal(now, patches_[i].replacement_bytes());
+  });
+  if (all_right) return {};
+  // Threads that were moved go on in the copies, which do the same.
+  text_.write(patches_, [&](size_t i) { return left_out_[i] ? Bytes() : patches_[i].original_bytes(); });
+  return fail("code that was written does not read back; all of it was put back as it was");
+}
+
+Result<InstallReport> Installation::run() {
+  verify_bytes();
+  TRY_STATUS(find_moves());
+  leave_out_those_without_hole();
+  TRY_STATUS(move_all());
+  TRY_STATUS(write());
+  return std::move(report_);
+}
+
+}  // namespace
+
+Result<InstallReport> install(process::SeizedProcess& process, std::span<const Patch> patches) {
+  return Installation(process, patches).run();
+}
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,50 @@
+// A patch: the few bytes that lead a place in the target into its stub, and what was there before. Plain
+// data, made by planning, written and taken back by the Surgeon, journalled in the target's own memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/address.h"
+#include "base/bytes.h"
+
+namespace uscope::engine::inproc {
+
+inline constexpr unsigned max_patch_size = 16;
+
+struct Patch {
+  ProcessAddr address;
+  uint8_t size = 0;  // bytes written
+  // Padding that only another patch jumps to. Execution can stand at its start, and once the padding is back
+  // it must be led on to where the jump there went.
+  bool is_hole = false;
+  // The hole that a short jump leads to; without that patch this one must not be made. 0: none.
+  ProcessAddr via;
+  std::array<uint8_t, max_patch_size> original{};
+  std::array<uint8_t, max_patch_size> replacement{};
+  // The instructions behind the first one that the patch destroys, ascending: a thread found at `original`
+  // goes on at `copy`.
+  struct Place {
+    ProcessAddr original;
+    ProcessAddr copy;
+  };
+  std::vector<Place> places;
+
+  ProcessAddr end() const { return address + size; }
+  Bytes original_bytes() const { return Bytes(original).first(size); }
+  Bytes replacement_bytes() const { return Bytes(replacement).first(size); }
+  // Where execution that stands at the patch's start goes: of a near or short jump, its target.
+  ProcessAddr jump_target() const;
+};
+
+// A stretch of the target's addresses.
+struct AddressSpan {
+  ProcessAddr start;
+  uint64_t size = 0;
+
+  ProcessAddr end() const { return start + size; }
+  bool contains(ProcessAddr a) const { return a >= start && a - start < size; }
+};
+
+}  // namespace uscope::engine::inproc

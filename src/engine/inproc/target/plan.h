@@ -1,0 +1,57 @@
+// Which bytes to change for a set of probe sites of one image: the ladder of ways to get from an instruction
+// to a stub. Pure: looks at code, touches no process. From the best to the last resort:
+//   a 5-byte jump over the instruction and its successors (and unused filler behind them);
+//   the same from a little before the site, its predecessors moved along (exits, often the last byte);
+//   a 2-byte jump to filler nearby that holds the 5-byte jump;
+// else the site is refused, with the reason. An `endbr64` stays where it is: the probe goes behind it. Sites
+// whose windows overlap share one, so that a tiny function's entry and exits are one patch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/inproc/target/code_facts.h"
+#include "x86/window.h"
+
+namespace uscope::engine::inproc {
+
+struct SiteRequest {
+  ImageAddr address;
+  uint32_t code = 0;  // index into Program::codes
+  uint64_t cookie = 0;
+};
+
+struct PlannedProbe {
+  ImageAddr address;  // where it sits in the end
+  size_t site = 0;    // index into the requests
+  bool flags_dead = false;
+  bool red_zone_in_use = true;
+};
+
+struct PatchPlan {
+  x86::Window window;                // in the image's addresses
+  Bytes bytes;                       // of the window's instructions
+  std::vector<PlannedProbe> probes;  // by address, then in the requests' order
+  // Filler that holds the near jump; the window itself gets a short one.
+  struct Hole {
+    ImageAddr address;
+    Bytes bytes;
+  };
+  std::optional<Hole> hole;
+};
+
+struct SiteRefusal {
+  size_t site = 0;
+  std::string reason;
+};
+
+struct ImagePlan {
+  std::vector<PatchPlan> patches;  // by address, not overlapping
+  std::vector<SiteRefusal> refused;
+};
+
+ImagePlan plan_image(CodeFacts& facts, std::span<const SiteRequest> sites);
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,156 @@
+#include "engine/inproc/target/remove.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "engine/inproc/target/signal_frames.h"
+#include "engine/inproc/target/text_writer.h"
+#include "process/info.h"
+#include "process/maps.h"
+#include "process/ptrace.h"
+#include "process/remote_call.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool is_in(const std::vector<AddressSpan>& spans, ProcessAddr address) {
+  return std::ranges::any_of(spans, [&](const AddressSpan& span) { return span.contains(address); });
+}
+
+class Removal {
+ public:
+  Removal(pid_t pid, const std::vector<JournalContents>& journals) : pid_(pid) {
+    for (const JournalContents& journal : journals) {
+      patches_.insert(patches_.end(), journal.patches.begin(), journal.patches.end());
+      mappings_.insert(mappings_.end(), journal.mappings.begin(), journal.mappings.end());
+      code_.insert(code_.end(), journal.code.begin(), journal.code.end());
+      stacks_.insert(stacks_.end(), journal.stacks.begin(), journal.stacks.end());
+    }
+    std::ranges::sort(patches_, {}, &Patch::address);
+  }
+
+  Result<RemoveReport> run(const RemoveOptions& options);
+
+ private:
+  Status stop_once(process::SeizedProcess& process);
+  bool is_still_there(const process::Maps& maps) const;
+  void restore(process::SeizedProcess& process);
+  Status lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames);
+  std::optional<ProcessAddr> out_of_hole(ProcessAddr at) const;
+  bool is_in_use(process::SeizedProcess& process, SignalFrames& frames) const;
+  Status unmap(process::SeizedProcess& process);
+
+  pid_t pid_;
+  std::vector<Patch> patches_;  // by address
+  std::vector<AddressSpan> mappings_, code_, stacks_;
+  RemoveReport report_;
+};
+
+// An exec takes everything of ours away, and another program may now be at the same addresses.
+bool Removal::is_still_there(const process::Maps& maps) const {
+  return std::ranges::any_of(mappings_, [&](const AddressSpan& span) {
+    const process::Mapping* mapping = maps.find(span.start);
+    return mapping != nullptr && mapping->kind == process::MappingKind::Memfd;
+  });
+}
+
+void Removal::restore(process::SeizedProcess& process) {
+  TextWriter text(process.memory());
+  std::vector<bool> is_ours(patches_.size(), false);
+  report_.changed = 0;
+  text.read(patches_, [&](size_t i, Bytes now) {
+    is_ours[i] = std::ranges::equal(now, patches_[i].replacement_bytes());
+    if (!is_ours[i] && !now.empty() && !std::ranges::equal(now, patches_[i].original_bytes()))
+      ++report_.changed;
+  });
+  text.write(patches_, [&](size_t i) { return is_ours[i] ? patches_[i].original_bytes() : Bytes(); });
+  report_.restored += uint64_t(std::ranges::count(is_ours, true));
+}
+
+std::optional<ProcessAddr> Removal::out_of_hole(ProcessAddr at) const {
+  auto found = std::ranges::lower_bound(patches_, at, {}, &Patch::address);
+  if (found == patches_.end() || found->address != at || !found->is_hole) return std::nullopt;
+  return found->jump_target();
+}
+
+// A thread that has taken a short jump and stands at the hole would run into the padding.
+Status Removal::lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames) {
+  Status status;
+  for (const process::SeizedThread& thread : process.threads()) {
+    auto registers = process.registers(thread.tid);
+    if (!registers) continue;
+    if (auto to = out_of_hole({registers->rip})) {
+      registers->rip = to->value;
+      (void)process.set_registers(thread.tid, *registers);
+    }
+    frames.visit({registers->rsp}, [&](ProcessAddr kept_at, ProcessAddr saved) {
+      if (auto to = out_of_hole(saved); to && status)
+        status = process.memory().write(kept_at, as_bytes({reinterpret_cast<const char*>(&to->value), 8}));
+    });
+  }
+  return status;
+}
+
+bool Removal::is_in_use(process::SeizedProcess& process, SignalFrames& frames) const {
+  bool in_use = false;
+  for (const process::SeizedThread& thread : process.threads()) {
+    auto registers = process.registers(thread.tid);
+    if (!registers) continue;
+    in_use |= is_in(code_, {registers->rip}) || is_in(stacks_, {registers->rsp});
+    frames.visit({registers->rsp}, [&](ProcessAddr, ProcessAddr saved) { in_use |= is_in(code_, saved); });
+    if (in_use) break;
+  }
+  return in_use;
+}
+
+Status Removal::unmap(process::SeizedProcess& process) {
+  TRY(process::RemoteCaller caller, process::RemoteCaller::begin(process));
+  // The journals last: should this be cut short, they still tell what is left.
+  for (const AddressSpan& mapping : mappings_) TRY_STATUS(caller.munmap(mapping.start, mapping.size));
+  return caller.finish();
+}
+
+Status Removal::stop_once(process::SeizedProcess& process) {
+  TRY(process::Maps maps, process::Maps::of(pid_));
+  report_.is_clean = true;
+  if (!is_still_there(maps)) return {};
+  SignalFrames frames(process.memory(), maps);
+  TRY_STATUS(lead_out_of_holes(process, frames));
+  restore(process);
+  report_.is_clean = !is_in_use(process, frames);
+  return report_.is_clean ? unmap(process) : Status();
+}
+
+Result<RemoveReport> Removal::run(const RemoveOptions& options) {
+  const Clock::time_point give_up = Clock::now() + options.patience;
+  for (auto pause = std::chrono::microseconds(200);;
+       pause = std::min(pause * 2, std::chrono::microseconds(50000))) {
+    Clock::time_point began;
+    Status status = process::with_seized(pid_, {}, [&](process::SeizedProcess& process) {
+      began = Clock::now();
+      Status done = stop_once(process);
+      report_.stopped_ns = std::max(report_.stopped_ns, uint64_t((Clock::now() - began).count()));
+      return done;
+    });
+    ++report_.rounds;
+    if (!status) {
+      auto info = process::read_process(pid_);
+      if (!info || info->is_zombie) return report_;  // it has ended, and all with it
+      return fail(std::move(status).error());
+    }
+    if (report_.is_clean || Clock::now() >= give_up) return report_;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace
+
+Result<RemoveReport> remove(pid_t pid, const std::vector<JournalContents>& journals,
+                            const RemoveOptions& options) {
+  if (journals.empty()) return RemoveReport();
+  return Removal(pid, journals).run(options);
+}
+
+}  // namespace uscope::engine::inproc

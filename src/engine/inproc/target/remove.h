@@ -1,0 +1,35 @@
+// Taking uscope out of a process: original bytes back, then, when no thread can come back to our code any
+// more, our memory away. What a thread still needs stays mapped, and the journal with it, so that a later
+// detach can finish.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/inproc/target/journal.h"
+
+namespace uscope::engine::inproc {
+
+struct RemoveReport {
+  uint64_t restored = 0;    // patches that were in place
+  uint64_t changed = 0;     // places that hold neither our bytes nor the original ones: left alone
+  bool is_clean = true;     // nothing of ours is mapped any more
+  uint32_t rounds = 0;      // how often the process was stopped
+  uint64_t stopped_ns = 0;  // the longest of these stops
+};
+
+struct RemoveOptions {
+  // How long threads may take to leave our code.
+  std::chrono::milliseconds patience{3000};
+};
+
+// What the journals of a process say is there. A process that has ended or executed another program needs
+// nothing.
+Result<RemoveReport> remove(pid_t pid, const std::vector<JournalContents>& journals,
+                            const RemoveOptions& options = {});
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,75 @@
+#include "engine/inproc/target/signal_frames.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace uscope::engine::inproc {
+namespace {
+
+// struct rt_sigframe of arch/x86: the restorer's address, then a ucontext whose registers begin 40 bytes in.
+constexpr uint64_t kSavedRsp = 8 + 40 + 15 * 8;
+constexpr uint64_t kSavedRip = kSavedRsp + 8;
+constexpr uint64_t kSavedSegments = kSavedRip + 16;
+constexpr uint64_t kFrameEnd = kSavedSegments + 8;
+// cs 0x33 and ss 0x2b with gs and fs zero: what the kernel writes for every 64-bit thread (ss since 4.6).
+constexpr uint64_t kSegments = 0x002b000000000033;
+constexpr uint64_t kSegmentsWithoutSs = 0x33;
+
+constexpr uint64_t kFarthest = uint64_t(1) << 20;  // a handler's own frames are rarely more
+constexpr int kMostFrames = 32;
+
+// mov $15, %rax or %eax; syscall: glibc's, musl's and Go's restorers.
+constexpr std::array<uint8_t, 9> kRestorer64 = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+constexpr std::array<uint8_t, 7> kRestorer32 = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+uint64_t word_at(const std::vector<uint8_t>& bytes, size_t offset) {
+  uint64_t word;
+  std::memcpy(&word, &bytes[offset], sizeof word);
+  return word;
+}
+
+}  // namespace
+
+bool SignalFrames::is_restorer(ProcessAddr address) {
+  auto [known, is_new] = restorers_.try_emplace(address, false);
+  if (!is_new) return known->second;
+  const process::Mapping* mapping = maps_.find(address);
+  if (mapping == nullptr || !mapping->perms.execute) return false;
+  std::array<uint8_t, 16> code{};
+  const size_t got = memory_.read_some(address, code);
+  auto begins_with = [&](Bytes pattern) {
+    return got >= pattern.size() && std::equal(pattern.begin(), pattern.end(), code.begin());
+  };
+  known->second = begins_with(kRestorer64) || begins_with(kRestorer32);
+  return known->second;
+}
+
+void SignalFrames::visit(ProcessAddr stack_pointer,
+                         const std::function<void(ProcessAddr, ProcessAddr)>& found) {
+  // A thread that is inside the restorer itself has already taken its address off the stack.
+  ProcessAddr from{(stack_pointer.value - 8) & ~uint64_t(7)};
+  for (int frame = 0; frame < kMostFrames; ++frame) {
+    const process::Mapping* stack = maps_.find(from);
+    if (stack == nullptr) return;
+    stack_.resize(std::min(stack->end - from, kFarthest));
+    const size_t got = memory_.read_some(from, stack_);
+    bool is_found = false;
+    for (size_t at = 0; at + kFrameEnd <= got; at += 8) {
+      const uint64_t segments = word_at(stack_, at + kSavedSegments);
+      if (segments != kSegments && segments != kSegmentsWithoutSs) continue;
+      if (!is_restorer({word_at(stack_, at)})) continue;
+      found(from + at + kSavedRip, {word_at(stack_, at + kSavedRip)});
+      const ProcessAddr next{word_at(stack_, at + kSavedRsp) & ~uint64_t(7)};
+      // The handler may run on a stack of its own; the frame says where the interrupted code's is.
+      const bool same_stack = next >= from && next < from + got;
+      if (same_stack && next <= from + at) return;  // no real frame points below itself
+      from = next - 8;
+      is_found = true;
+      break;
+    }
+    if (!is_found) return;
+  }
+}
+
+}  // namespace uscope::engine::inproc

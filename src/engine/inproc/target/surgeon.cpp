@@ -1,0 +1,99 @@
+#include "engine/inproc/target/surgeon.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "process/info.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Result<std::vector<JournalContents>> find_journals(pid_t pid, const process::RemoteMemory& memory) {
+  TRY(process::Maps maps, process::Maps::of(pid));
+  return Journal::find_all(memory, maps);
+}
+
+// Journals of others that are at work are an Error; our own and those of the dead are not.
+Status check_owners(pid_t pid, const std::vector<JournalContents>& journals) {
+  for (const JournalContents& journal : journals) {
+    if (journal.owner == Owner::self()) continue;
+    const auto alive = journal.owner.is_alive();
+    if (!alive)
+      return fail(
+          Error(fmt::format("a uscope of another pid namespace (pid {} there) may be tracing process {}",
+                            journal.owner.pid, pid))
+              .with_hint("end it, or run `uscope detach` where it ran"));
+    if (*alive)
+      return fail(
+          Error(fmt::format("process {} is being traced by another uscope (pid {})", pid, journal.owner.pid))
+              .with_hint("one at a time can use the in-process engine; try --engine kernel"));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RemoveReport> remove_leftovers(pid_t pid) {
+  auto memory = process::RemoteMemory::open(pid);
+  if (!memory) {
+    TRY(process::ProcessInfo info, process::read_process(pid));
+    TRY_STATUS(process::check_may_attach(info));
+    return fail(std::move(memory).error());
+  }
+  TRY(auto journals, find_journals(pid, *memory));
+  TRY_STATUS(check_owners(pid, journals));
+  std::erase_if(journals, [](const JournalContents& journal) { return journal.owner == Owner::self(); });
+  return inproc::remove(pid, journals);
+}
+
+Result<Surgeon::Mapped> Surgeon::map(const AreaRequest& request) {
+  TRY([[maybe_unused]] RemoveReport leftovers, remove_leftovers(pid_));
+  std::optional<Area> area;
+  Status done = process::with_seized(pid_, {}, [&](process::SeizedProcess& process) -> Status {
+    // With the process in our hands nobody else can begin.
+    TRY(auto journals, find_journals(pid_, process.memory()));
+    TRY_STATUS(check_owners(pid_, journals));
+    TRY(area, map_area(process, request));
+    return {};
+  });
+  TRY_STATUS(done);
+  Mapped mapped{std::move(area->memory), std::move(area->pieces)};
+  sessions_.push_back({area->journal, std::move(area->contents)});
+  return mapped;
+}
+
+Result<InstallReport> Surgeon::install(std::span<const Patch> patches) {
+  if (sessions_.empty()) return fail("no memory has been mapped for the patches");
+  Session& session = sessions_.back();
+  TRY(process::RemoteMemory memory, process::RemoteMemory::open(pid_));
+  const std::string gone = fmt::format("process {} has ended or executed another program", pid_);
+  if (!session.journal.is_present(memory)) return fail(gone);
+  TRY_STATUS(session.journal.add(memory, patches));
+  for (const Patch& patch : patches) {
+    session.contents.patches.push_back(patch);
+    session.contents.patches.back().places.clear();
+  }
+  InstallReport report;
+  Status done = process::with_seized(pid_, {}, [&](process::SeizedProcess& process) -> Status {
+    const Clock::time_point began = Clock::now();
+    if (!session.journal.is_present(process.memory())) return fail(gone);
+    TRY(report, inproc::install(process, patches));
+    report.stopped_ns = uint64_t((Clock::now() - began).count());
+    return {};
+  });
+  TRY_STATUS(done);
+  return report;
+}
+
+Result<RemoveReport> Surgeon::remove(const RemoveOptions& options) {
+  std::vector<JournalContents> journals;
+  for (const Session& session : sessions_) journals.push_back(session.contents);
+  TRY(RemoveReport report, inproc::remove(pid_, journals, options));
+  if (report.is_clean) sessions_.clear();
+  return report;
+}
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,43 @@
+// The work on one target, in the order it happens: map memory, install patches, remove everything. Runs in
+// the process that calls it, and must not be killed half-way: uscope calls it from a Guardian (guardian.h),
+// tests may call it directly.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "engine/inproc/target/area.h"
+#include "engine/inproc/target/install.h"
+#include "engine/inproc/target/remove.h"
+
+namespace uscope::engine::inproc {
+
+class Surgeon {
+ public:
+  explicit Surgeon(pid_t pid) : pid_(pid) {}
+
+  // What is left of a uscope that was killed is taken out first. A uscope that is at work there is an Error.
+  struct Mapped {
+    Fd memory;
+    std::vector<Piece> pieces;
+  };
+  Result<Mapped> map(const AreaRequest& request);
+  // The memory comes from map(); patches are sorted by address and do not overlap each other or earlier ones.
+  Result<InstallReport> install(std::span<const Patch> patches);
+  // Idempotent.
+  Result<RemoveReport> remove(const RemoveOptions& options = {});
+
+ private:
+  struct Session {
+    Journal journal;
+    JournalContents contents;
+  };
+  pid_t pid_;
+  std::vector<Session> sessions_;
+};
+
+// Takes out what uscopes that no longer run have left in a process. An Error names one that still does.
+Result<RemoveReport> remove_leftovers(pid_t pid);
+
+}  // namespace uscope::engine::inproc
