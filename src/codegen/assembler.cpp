@@ -58,6 +58,8 @@ bpf_insn Assembler::make(uint8_t code, Reg dst, Reg src, int32_t offset, int32_t
 
 void Assembler::emit(uint8_t code, Reg dst, Reg src, int32_t offset, int32_t imm) {
   if (offset < INT16_MIN || offset > INT16_MAX) bad_offset_ = true;
+  if (dst == Reg::R10) dst = frame_;
+  if (src == Reg::R10) src = frame_;
   lines_.push_back({make(code, dst, src, offset, imm)});
 }
 
@@ -96,6 +98,12 @@ void Assembler::load_map(Reg dst, uint32_t map) {
   emit(0, Reg::R0, Reg::R0, 0, 0);
 }
 
+void Assembler::load_function(Reg dst, uint32_t function) {
+  emit(kLoad64, dst, Reg(BPF_PSEUDO_FUNC), 0, 0);
+  lines_.back().function = function;
+  emit(0, Reg::R0, Reg::R0, 0, 0);
+}
+
 void Assembler::jump(Label target) {
   emit(BPF_JMP | BPF_JA, Reg::R0, Reg::R0, 0, 0);
   lines_.back().target = target.id;
@@ -127,7 +135,7 @@ void Assembler::append(const Assembler& other) {
   bad_offset_ = bad_offset_ || other.bad_offset_;
 }
 
-std::vector<bool> Assembler::reachable() const {
+std::vector<bool> Assembler::reachable(const std::vector<uint32_t>& function_lines) const {
   std::vector<bool> seen(lines_.size());
   std::vector<uint32_t> todo{0};
   while (!todo.empty()) {
@@ -136,6 +144,7 @@ std::vector<bool> Assembler::reachable() const {
     while (at < lines_.size() && !seen[at]) {
       seen[at] = true;
       const Line& line = lines_[at];
+      if (line.function != kNowhere) todo.push_back(function_lines[line.function]);
       if (is_load64(line.instruction)) seen[++at] = true;
       if (line.target != kNowhere) todo.push_back(labels_[line.target]);
       if (ends(line.instruction)) break;
@@ -145,14 +154,19 @@ std::vector<bool> Assembler::reachable() const {
   return seen;
 }
 
-Result<Code> Assembler::finish(const Assembler& prologue) const {
+Result<Code> Assembler::finish(const Assembler& prologue, const std::vector<Assembler>& functions) const {
   Assembler whole = prologue;
   whole.append(*this);
+  std::vector<uint32_t> function_lines;
+  for (const Assembler& function : functions) {
+    function_lines.push_back(uint32_t(whole.lines_.size()));
+    whole.append(function);
+  }
   if (whole.bad_offset_) return fail("the probe needs more memory than its code can reach");
   for (const Line& line : whole.lines_)
     if (line.target != kNowhere && whole.labels_[line.target] == kNowhere)
       return fail("a jump of the generated code leads nowhere");
-  std::vector<bool> kept = whole.reachable();
+  std::vector<bool> kept = whole.reachable(function_lines);
   std::vector<uint32_t> moved(whole.lines_.size() + 1);  // where each line ends up
   uint32_t count = 0;
   for (size_t i = 0; i < whole.lines_.size(); i++) {
@@ -161,11 +175,15 @@ Result<Code> Assembler::finish(const Assembler& prologue) const {
   }
   moved.back() = count;
   Code code;
+  for (uint32_t line : function_lines)
+    if (line < kept.size() && kept[line]) code.functions.push_back(moved[line]);
   for (size_t i = 0; i < whole.lines_.size(); i++) {
     if (!kept[i]) continue;
     const Line& line = whole.lines_[i];
     bpf_insn instruction = line.instruction;
     if (line.map != kNowhere) code.maps.push_back({moved[i], line.map});
+    if (line.function != kNowhere)
+      instruction.imm = int32_t(moved[function_lines[line.function]]) - int32_t(moved[i]) - 1;
     if (line.target != kNowhere) {
       int64_t distance = int64_t(moved[whole.labels_[line.target]]) - int64_t(moved[i]) - 1;
       if (distance < INT16_MIN || distance > INT16_MAX)

@@ -67,6 +67,8 @@ class Assembler {
   // BPF_ADD, BPF_OR, ... | BPF_FETCH, BPF_XCHG, BPF_CMPXCHG; 4 or 8 bytes.
   void atomic(int32_t op, Width width, Reg base, int32_t offset, Reg src);
   void load_map(Reg dst, uint32_t map);
+  // The address of a function that finish() is given.
+  void load_function(Reg dst, uint32_t function);
   void call(int32_t helper) { emit(BPF_JMP | BPF_CALL, Reg::R0, Reg::R0, 0, helper); }
   void exit() { emit(BPF_JMP | BPF_EXIT, Reg::R0, Reg::R0, 0, 0); }
 
@@ -77,27 +79,33 @@ class Assembler {
   // Goes on for as long as the kernel lets it, then to the target (Linux 6.9).
   void may_goto(Label target);
 
+  // From here on R10 means this register: a function that works on its caller's stack.
+  void use_frame(Reg frame) { frame_ = frame; }
+
   size_t size() const { return lines_.size(); }
-  // What `prologue` does comes first, then this.
-  Result<Code> finish(const Assembler& prologue) const;
+  // What `prologue` does comes first, then this, then the functions that load_function() names by their
+  // index.
+  Result<Code> finish(const Assembler& prologue, const std::vector<Assembler>& functions = {}) const;
 
  private:
   static constexpr uint32_t kNowhere = UINT32_MAX;
 
   struct Line {
     bpf_insn instruction{};
-    uint32_t target = kNowhere;  // label of a jump
-    uint32_t map = kNowhere;     // of a 16-byte load; its second half follows
+    uint32_t target = kNowhere;    // label of a jump
+    uint32_t map = kNowhere;       // of a 16-byte load; its second half follows
+    uint32_t function = kNowhere;  // likewise
   };
 
   static bpf_insn make(uint8_t code, Reg dst, Reg src, int32_t offset, int32_t imm);
   void emit(uint8_t code, Reg dst, Reg src, int32_t offset, int32_t imm);
-  std::vector<bool> reachable() const;
+  std::vector<bool> reachable(const std::vector<uint32_t>& function_lines) const;
   void append(const Assembler& other);
 
   std::vector<Line> lines_;
   std::vector<uint32_t> labels_;  // line, by label
   bool bad_offset_ = false;
+  Reg frame_ = Reg::R10;
 };
 
 }  // namespace uscope::codegen

@@ -43,6 +43,7 @@ void CodeGenerator::call(const Expr& expr, const lang::Call& node) {
   if (name == "exit") return exit_call(node);
   if (name == "clear") return map_record(node, event::RecordKind::ClearMap);
   if (name == "zero") return map_record(node, event::RecordKind::ZeroMap);
+  if (name == "len") return length(expr, node);
   if (name == "delete") return delete_key(expr, node);
   if (name == "has_key" || name == "find") return find_key(expr, node);
   if (name == "signal" || name == "signal_thread") return signal_call(expr, node);

@@ -44,7 +44,7 @@ Result<Code> CodeGenerator::run() {
   if (frame_.is_full() || frame_.scratch_bytes() > kMaxScratch)
     return fail(fmt::format("{}: the probe's values need {} bytes, {} are available",
                             unit_.place(site_.probe->span), frame_.scratch_bytes(), kMaxScratch));
-  auto code = asm_.finish(prologue());
+  auto code = asm_.finish(prologue(), functions_);
   if (!code) return fail(std::move(code).error().while_doing(unit_.place(site_.probe->span)));
   code->kind = site_.kind;
   code->name = site_.attach->text;
@@ -55,7 +55,10 @@ Result<Code> CodeGenerator::run() {
 Assembler CodeGenerator::prologue() {
   Assembler out;
   out.mov(kContext, R1);
-  if (!frame_.uses_scratch()) return out;
+  if (!frame_.uses_scratch()) {
+    if (!functions_.empty()) out.mov(kScratch, 0);  // they are handed it
+    return out;
+  }
   uint32_t map = unit_.scratch_map(frame_.scratch_bytes());
   Label found = out.label(), none = out.label();
   for (uint32_t entry = 0; entry < kScratchEntries; entry++) {

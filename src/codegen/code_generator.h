@@ -1,11 +1,12 @@
 // One probe -> one code. One class, its parts by file: code_generator.cpp (the frame around), statement.cpp,
 // expression.cpp, expression_binary.cpp, value.cpp (values in memory), user_memory.cpp, builtin.cpp,
-// call.cpp, string.cpp, map_access.cpp, aggregate.cpp, print.cpp.
+// call.cpp, string.cpp, map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
 //
 // The scheme: a scalar is computed into R0, as 64 bits that its type's sign extends; what must outlive the
 // next computation is kept in a slot of the Frame. Everything larger lives in memory and is stored where it
-// is wanted (`store`). R6 holds the context, R9 scratch memory; R7 and R8 are used within one construct only.
-// Strings are zero-padded to their size, so that equal strings are equal bytes.
+// is wanted (`store`). R6 holds the context, R9 scratch memory; R7 is used within one construct only; R8 is
+// the stack of the probe in the functions that work on it (map_loop.cpp). Strings are zero-padded to their
+// size, so that equal strings are equal bytes.
 #pragma once
 
 #include <functional>
@@ -85,7 +86,8 @@ class CodeGenerator {
   void clamp(Reg reg, int32_t most);  // unsigned
 
   // statement.cpp
-  void block(const lang::Block& block);
+  void block(const lang::Block& block);       // a value that it ends with is discarded
+  void statements(const lang::Block& block);  // all but that value
   void statement(const lang::Stmt& stmt);
   void set_variable(uint32_t slot, const Expr& value);
   void assign_variable(const lang::Stmt& stmt, const lang::AssignVariable& node);
@@ -179,6 +181,13 @@ class CodeGenerator {
   void find_key(const Expr& expr, const lang::Call& node);
   void report_error(const std::string& helper, lang::Span span);  // R0 holds the helper's result
 
+  // map_loop.cpp
+  void map_loop(const lang::Stmt& stmt, const lang::For& node);
+  void map_loop_body(const lang::Block& body, Place left_by);
+  void load_entry(const Unit::ScriptMap& map, const lang::For& node);
+  void call_for_each(uint32_t map, Assembler function);
+  void length(const Expr& expr, const lang::Call& node);  // -> R0
+
   // aggregate.cpp
   void aggregate(const lang::Stmt& stmt, const lang::MapAccess& access, const lang::Call& node);
   void extreme(Place value, bool is_max, bool is_signed);
@@ -202,6 +211,7 @@ class CodeGenerator {
   Unit& unit_;
   CodeSite site_;
   Assembler asm_;
+  std::vector<Assembler> functions_;  // callbacks that the code gives to helpers
   Frame frame_;
   std::vector<Scope> scopes_;
   Label end_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <string_view>
@@ -160,6 +161,7 @@ std::string disassemble(const Code& code, const Program& program) {
   auto to = std::back_inserter(out);
   for (size_t i = 0; i < code.instructions.size(); i++) {
     const bpf_insn& insn = code.instructions[i];
+    if (std::ranges::find(code.functions, i) != code.functions.end()) fmt::format_to(to, "function {}:\n", i);
     if (insn.code != (BPF_LD | BPF_IMM | BPF_DW)) {
       fmt::format_to(to, "{}: {}\n", i, plain(insn, i));
       continue;
@@ -170,6 +172,8 @@ std::string disassemble(const Code& code, const Program& program) {
     unsigned dst = insn.dst_reg;
     if (named && named->map < program.maps.size()) {
       fmt::format_to(to, "{}: r{} = map {}\n", i, dst, program.maps[named->map].name);
+    } else if (insn.src_reg == BPF_PSEUDO_FUNC) {
+      fmt::format_to(to, "{}: r{} = function {}\n", i, dst, int64_t(i) + insn.imm + 1);
     } else if (i + 1 < code.instructions.size()) {
       uint64_t high = uint32_t(code.instructions[i + 1].imm);
       fmt::format_to(to, "{}: r{} = {:#x}\n", i, dst, high << 32 | uint32_t(insn.imm));

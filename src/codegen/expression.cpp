@@ -146,7 +146,7 @@ bool CodeGenerator::is_choice(const Expr& expr) const {
 // Runs what leads to the value, then `take` with the expression that has it.
 void CodeGenerator::choose(const Expr& expr, const std::function<void(const Expr&)>& take) {
   auto take_block = [&](const lang::Block& body) {
-    block(body);
+    statements(body);
     if (body.value) take(*body.value);
   };
   if (const auto* node = expr.as<lang::BlockExpr>()) return take_block(node->block);

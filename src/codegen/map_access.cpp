@@ -166,11 +166,11 @@ void CodeGenerator::assign_map(const lang::Stmt& stmt, const lang::AssignMap& no
     if (*node.op == BinaryOp::kSubtract) asm_.neg(R1);
     asm_.atomic(BPF_ADD, Width::B8, R0, 0, R1);
   } else {
-    asm_.mov(R8, R0);
-    asm_.load(width_of(type.size()), R0, R8, 0);
+    asm_.mov(R7, R0);
+    asm_.load(width_of(type.size()), R0, R7, 0);
     if (type.is_signed()) extend(R0, type);
     arithmetic(*node.op, type, type);
-    asm_.store(width_of(type.size()), R8, 0, R0);
+    asm_.store(width_of(type.size()), R7, 0, R0);
   }
   asm_.bind(failed);
 }

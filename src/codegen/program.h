@@ -43,6 +43,9 @@ struct Code {
   CodeKind kind = CodeKind::UserProbe;
   std::vector<bpf_insn> instructions;
   std::vector<MapReference> maps;
+  // First instructions of the functions behind the main one, in order: callbacks of helpers, called with what
+  // the helper gives them in R1 to R5. A 16-byte load with BPF_PSEUDO_FUNC names one, relative to itself.
+  std::vector<uint32_t> functions;
 };
 
 struct Program {

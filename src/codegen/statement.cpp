@@ -23,8 +23,13 @@ constexpr size_t kMaxCallDepth = 8;
 
 }  // namespace
 
-void CodeGenerator::block(const lang::Block& block) {
+void CodeGenerator::statements(const lang::Block& block) {
   for (const lang::Stmt& stmt : block.statements) statement(stmt);
+}
+
+void CodeGenerator::block(const lang::Block& block) {
+  statements(block);
+  if (block.value) discard(*block.value);
 }
 
 void CodeGenerator::statement(const lang::Stmt& stmt) {
@@ -146,7 +151,7 @@ void CodeGenerator::while_loop(const lang::Stmt& stmt, const lang::While& node) 
 }
 
 void CodeGenerator::for_loop(const lang::Stmt& stmt, const lang::For& node) {
-  if (node.map) return unsupported(stmt.span, "for over a map");
+  if (node.map) return map_loop(stmt, node);
   const Scope& scope = scopes_.back();
   if (node.slot >= scope.slots.size()) return;
   const Type& type = (*scope.variables)[node.slot].type;

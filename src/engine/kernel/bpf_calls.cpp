@@ -1,11 +1,13 @@
 #include "engine/kernel/bpf_calls.h"
 
 #include <fcntl.h>
+#include <linux/btf.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -36,6 +38,42 @@ OrErrno<Fd> create_perf_link(int program, int event, uint64_t cookie) {
   attributes.link_create.attach_type = BPF_PERF_EVENT;
   attributes.link_create.perf_event.bpf_cookie = cookie;
   return owned(bpf_call(BPF_LINK_CREATE, &attributes, sizeof attributes.link_create));
+}
+
+OrErrno<Fd> load_function_types() {
+  static constexpr char kNames[] = "\0int\0main\0callback";
+  constexpr uint32_t kInt = 1, kMain = 5, kCallback = 10;  // offsets in kNames
+  auto kind = [](uint32_t number) { return number << 24; };
+  // int; int(); main, of the second and global; callback, of the second and static.
+  const std::array<uint32_t, 13> types = {kInt,
+                                          kind(BTF_KIND_INT),
+                                          4,
+                                          uint32_t(BTF_INT_SIGNED) << 24 | 32,
+                                          0,
+                                          kind(BTF_KIND_FUNC_PROTO),
+                                          1,
+                                          kMain,
+                                          kind(BTF_KIND_FUNC) | BTF_FUNC_GLOBAL,
+                                          2,
+                                          kCallback,
+                                          kind(BTF_KIND_FUNC) | BTF_FUNC_STATIC,
+                                          2};
+  btf_header header{};
+  header.magic = BTF_MAGIC;
+  header.version = BTF_VERSION;
+  header.hdr_len = sizeof header;
+  header.type_len = sizeof types;
+  header.str_off = sizeof types;
+  header.str_len = sizeof kNames;
+  std::array<char, sizeof header + sizeof types + sizeof kNames> whole;
+  std::memcpy(whole.data(), &header, sizeof header);
+  std::memcpy(whole.data() + sizeof header, types.data(), sizeof types);
+  std::memcpy(whole.data() + sizeof header + sizeof types, kNames, sizeof kNames);
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof attributes);
+  attributes.btf = uint64_t(whole.data());
+  attributes.btf_size = uint32_t(whole.size());
+  return owned(bpf_call(BPF_BTF_LOAD, &attributes, sizeof attributes));
 }
 
 OrErrno<Fd> open_perf_event(const perf_event_attr& attributes, pid_t pid, int cpu) {

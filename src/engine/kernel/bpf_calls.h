@@ -45,6 +45,9 @@ int bpf_call(bpf_cmd command, void* attributes, uint32_t size);
 OrErrno<Fd> create_uprobe_multi_link(UprobeMultiLink& link);
 // Attaches to a perf event, with a cookie (Linux 5.15); the link keeps the event alive.
 OrErrno<Fd> create_perf_link(int program, int event, uint64_t cookie);
+// A BTF object with the two functions that uscope's programs are made of, by type id.
+constexpr uint32_t kMainFunctionType = 3, kCallbackType = 4;
+OrErrno<Fd> load_function_types();
 OrErrno<Fd> open_perf_event(const perf_event_attr& attributes, pid_t pid, int cpu);
 
 // The first 15 characters of a name, with what the kernel does not take in it replaced by '_'.

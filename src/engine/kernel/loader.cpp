@@ -34,15 +34,27 @@ bpf_prog_type kernel_type(Shape shape) {
   return BPF_PROG_TYPE_UNSPEC;
 }
 
+// What goes to the kernel.
+struct Image {
+  std::vector<bpf_insn> instructions;
+  std::vector<bpf_func_info> functions;  // with callbacks: the main one first
+  Fd types;                              // what `functions` names
+};
+
 // Loads; with a log, the verifier writes there why it refuses.
-int load(const codegen::Code& code, const std::vector<bpf_insn>& instructions, Shape shape,
-         std::string* log) {
+int load(const codegen::Code& code, const Image& image, Shape shape, std::string* log) {
   bpf_attr attributes;
   std::memset(&attributes, 0, sizeof attributes);
   attributes.prog_type = kernel_type(shape);
   if (shape == Shape::UprobeMulti) attributes.expected_attach_type = kTraceUprobeMulti;
-  attributes.insn_cnt = uint32_t(instructions.size());
-  attributes.insns = uint64_t(instructions.data());
+  attributes.insn_cnt = uint32_t(image.instructions.size());
+  attributes.insns = uint64_t(image.instructions.data());
+  if (!image.functions.empty()) {
+    attributes.prog_btf_fd = uint32_t(image.types.get());
+    attributes.func_info = uint64_t(image.functions.data());
+    attributes.func_info_rec_size = sizeof(bpf_func_info);
+    attributes.func_info_cnt = uint32_t(image.functions.size());
+  }
   attributes.license = uint64_t("GPL");
   std::string name = object_name(code.name);
   std::memcpy(attributes.prog_name, name.data(), name.size());
@@ -58,6 +70,19 @@ int load(const codegen::Code& code, const std::vector<bpf_insn>& instructions, S
     if (fd >= 0 || errno != EAGAIN) break;
   }
   return fd;
+}
+
+// The kernel takes callbacks only from a program that says, in BTF, what its functions are.
+Status describe_functions(const codegen::Code& code, size_t prefix_size, Image& image) {
+  if (code.functions.empty()) return {};
+  auto types = load_function_types();
+  if (!types)
+    return fail(Error::from_errno("loading " + code.name + ": describing its functions", types.error()));
+  image.types = std::move(*types);
+  image.functions.push_back({0, kMainFunctionType});
+  for (uint32_t first : code.functions)
+    image.functions.push_back({uint32_t(prefix_size) + first, kCallbackType});
+  return {};
 }
 
 Result<std::vector<bpf_insn>> with_maps(const codegen::Code& code, const std::vector<Map>& maps,
@@ -77,12 +102,12 @@ Result<std::vector<bpf_insn>> with_maps(const codegen::Code& code, const std::ve
   return instructions;
 }
 
-Error refusal(const codegen::Code& code, const std::vector<bpf_insn>& instructions, Shape shape,
-              size_t prefix_size, int error_number) {
+Error refusal(const codegen::Code& code, const Image& image, Shape shape, size_t prefix_size,
+              int error_number) {
   std::string log;
   for (size_t size = kSmallestLog; size <= kLargestLog; size *= 4) {
     log.assign(size, '\0');
-    int fd = load(code, instructions, shape, &log);
+    int fd = load(code, image, shape, &log);
     int reason = fd < 0 ? errno : 0;
     Fd taken(fd);  // refused once and taken now: the first refusal is what is reported
     if (reason != ENOSPC) break;
@@ -155,14 +180,16 @@ VerifierWords last_words(std::string_view log) {
 
 Result<Fd> load_code(const codegen::Code& code, const std::vector<Map>& maps, Shape shape,
                      const std::vector<bpf_insn>& prefix) {
-  TRY(auto instructions, with_maps(code, maps, prefix));
-  int fd = load(code, instructions, shape, nullptr);
+  Image image;
+  TRY(image.instructions, with_maps(code, maps, prefix));
+  TRY_STATUS(describe_functions(code, prefix.size(), image));
+  int fd = load(code, image, shape, nullptr);
   if (fd < 0 && errno == EPERM) {
     lift_memlock_limit();
-    fd = load(code, instructions, shape, nullptr);
+    fd = load(code, image, shape, nullptr);
   }
   if (fd >= 0) return Fd(fd);
-  return fail(refusal(code, instructions, shape, prefix.size(), errno));
+  return fail(refusal(code, image, shape, prefix.size(), errno));
 }
 
 Result<std::vector<bpf_insn>> only_process(pid_t pid) {

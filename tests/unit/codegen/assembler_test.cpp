@@ -79,5 +79,23 @@ TEST(Assembler, RefusesALabelThatWasNeverBound) {
   EXPECT_EQ(text_of(code), "a jump of the generated code leads nowhere");
 }
 
+TEST(Assembler, PutsFunctionsBehindTheCode) {
+  Assembler unused, used, code;
+  unused.exit();
+  used.use_frame(R8);
+  used.store(Width::B8, R10, -8, R1);
+  used.exit();
+  code.load_function(R2, 1);
+  code.call(BPF_FUNC_for_each_map_elem);
+  code.exit();
+  auto made = code.finish({}, {unused, used});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->functions, std::vector<uint32_t>{4});
+  EXPECT_EQ(made->instructions[0].imm, 3);  // from the instruction behind it
+  EXPECT_EQ(disassemble(*made, {}),
+            "0: r2 = function 4\n2: call for_each_map_elem\n3: exit\n"
+            "function 4:\n4: *(u64*)(r8 - 8) = r1\n5: exit\n");
+}
+
 }  // namespace
 }  // namespace uscope::codegen

@@ -59,7 +59,13 @@ TEST_P(Accepted, ByTheVerifier) {
 INSTANTIATE_TEST_SUITE_P(
     Scripts, Accepted,
     testing::Values(
-        "BEGIN { }", "uprobe:/a:f { @ = count(); }", "uprobe:/a:f { @[pid] = count(); }",
+        "BEGIN { @m[1] = 1; for ($kv : @m) { @n[$kv.1] = $kv.0; if ($kv.0 == 3) { break; } exit(); } }",
+        "uprobe:/a:f { @m[arg0, comm] = count(); $n = 0; for ($kv : @m) { $n += $kv.1; for ($i : 0..4) { "
+        "for ($b : @m) { if ($b.1 > $n) { return; } printf(\"%s %d\", $b.0.1, $i); } } } print($n); }",
+        "uprobe:/a:f { @m[str(arg0)] = str(arg1); for ($kv : @m) { print($kv); $x = $kv.1; } print(len(@m)); "
+        "}",
+        "profile:hz:9 { @[tid] = hist(nsecs); print(len(@)); print(len(ustack)); }", "BEGIN { }",
+        "uprobe:/a:f { @ = count(); }", "uprobe:/a:f { @[pid] = count(); }",
         "uprobe:/a:f /pid == 42 && arg0 > 3/ { @[tid, comm] = sum(arg1); }",
         "uprobe:/a:f { @[func] = count(); @[func] = count(); }",
         "uprobe:/a:f,uprobe:/a:g { @[probe] = count(); }", "uretprobe:/a:f { @ = hist(retval); }",
