@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <thread>
 
+#include "base/fd.h"
 #include "process/info.h"
 
 namespace uscope::engine::inproc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr auto kOthersPatience = std::chrono::milliseconds(1500);
 
 Result<std::vector<JournalContents>> find_journals(pid_t pid, const process::RemoteMemory& memory) {
   TRY(process::Maps maps, process::Maps::of(pid));
@@ -50,6 +54,29 @@ Result<RemoveReport> remove_leftovers(pid_t pid) {
 }
 
 Result<Surgeon::Mapped> Surgeon::map(const AreaRequest& request) {
+  // A uscope that has just ended, or was killed, may still be at work through its guardian.
+  const Clock::time_point give_up = Clock::now() + kOthersPatience;
+  for (;;) {
+    auto mapped = map_once(request);
+    if (mapped || Clock::now() >= give_up || !another_is_at_work()) return mapped;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+bool Surgeon::another_is_at_work() const {
+  auto info = process::read_process(pid_);
+  if (!info) return false;
+  if (info->status.tracer != 0) {
+    auto name = read_text_file(fmt::format("/proc/{}/comm", info->status.tracer));
+    return name && name->starts_with(guardian_name);
+  }
+  auto memory = process::RemoteMemory::open(pid_);
+  if (!memory) return false;
+  auto journals = find_journals(pid_, *memory);
+  return journals && !check_owners(pid_, *journals);
+}
+
+Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request) {
   TRY([[maybe_unused]] RemoveReport leftovers, remove_leftovers(pid_));
   std::optional<Area> area;
   Status done = process::with_seized(pid_, {}, [&](process::SeizedProcess& process) -> Status {

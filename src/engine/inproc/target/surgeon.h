@@ -13,6 +13,9 @@
 
 namespace uscope::engine::inproc {
 
+// What the process that does the work calls itself, so that others know it.
+inline constexpr const char* guardian_name = "uscope-guard";
+
 class Surgeon {
  public:
   explicit Surgeon(pid_t pid) : pid_(pid) {}
@@ -29,6 +32,9 @@ class Surgeon {
   Result<RemoveReport> remove(const RemoveOptions& options = {});
 
  private:
+  Result<Mapped> map_once(const AreaRequest& request);
+  bool another_is_at_work() const;
+
   struct Session {
     Journal journal;
     JournalContents contents;

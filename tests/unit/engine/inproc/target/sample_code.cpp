@@ -56,6 +56,15 @@ sample_branchy:
   ret
 sample_branchy_end:
   .balign 64, 0xcc
+  .globl sample_fill, sample_fill_end
+sample_fill:
+  mov %rdx, %rcx
+  rep stosb
+  nop
+  mov %rdx, %rax
+  ret
+sample_fill_end:
+  .balign 64, 0xcc
   .popsection
 )");
 
@@ -63,6 +72,7 @@ namespace uscope::engine::inproc {
 
 SampleFacts::SampleFacts() {
   functions_[uint64_t(&sample_twice)] = uint64_t(sample_twice_end);
+  functions_[uint64_t(&sample_fill)] = uint64_t(sample_fill_end);
   functions_[uint64_t(&sample_tiny)] = uint64_t(sample_tiny_end);
   functions_[uint64_t(&sample_loop)] = uint64_t(sample_loop_end);
   functions_[uint64_t(&sample_pushes)] = uint64_t(sample_pushes_end);

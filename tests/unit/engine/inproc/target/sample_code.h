@@ -14,8 +14,10 @@ long sample_tiny(long);     // 4 bytes and filler behind them
 long sample_loop(long);     // counts down to its own second instruction
 long sample_pushes(long);   // entry window of one-byte instructions: threads stand inside it
 long sample_branchy(long);  // two returns
-extern const uint8_t sample_twice_end[], sample_tiny_end[], sample_loop_end[], sample_pushes_end[],
-    sample_branchy_end[];
+// Fills memory with one instruction, in its entry window: a thread stands inside it for long.
+long sample_fill(void* memory, long value, long count);
+extern const uint8_t sample_fill_end[], sample_twice_end[], sample_tiny_end[], sample_loop_end[],
+    sample_pushes_end[], sample_branchy_end[];
 }
 
 namespace uscope::engine::inproc {

@@ -1,0 +1,139 @@
+#include "engine/inproc/target/guardian.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "engine/inproc/target/messages.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+constexpr int kSocket = 3;  // the only fd that a guardian keeps, but for three that lead nowhere
+constexpr auto kLastPatience = std::chrono::seconds(30);
+
+Message answer(std::vector<uint8_t> body) { return {MessageKind::answer, std::move(body), Fd()}; }
+
+template <typename T, typename Encode>
+Message answer_of(Result<T> result, Encode encode_result) {
+  if (!result) return {MessageKind::failure, encode(result.error()), Fd()};
+  return encode_result(*result);
+}
+
+Message perform(Surgeon& surgeon, const Message& request) {
+  switch (request.kind) {
+    case MessageKind::map: {
+      auto area = decode_area_request(request.body);
+      if (!area) return {MessageKind::failure, encode(area.error()), Fd()};
+      return answer_of(surgeon.map(*area), [](Surgeon::Mapped& mapped) {
+        return Message{MessageKind::answer, encode(mapped.pieces), std::move(mapped.memory)};
+      });
+    }
+    case MessageKind::install: {
+      auto patches = decode_patches(request.body);
+      if (!patches) return {MessageKind::failure, encode(patches.error()), Fd()};
+      return answer_of(surgeon.install(*patches),
+                       [](const InstallReport& report) { return answer(encode(report)); });
+    }
+    case MessageKind::remove:
+      return answer_of(surgeon.remove(), [](const RemoveReport& report) { return answer(encode(report)); });
+    default:
+      return {MessageKind::failure, encode(Error("an unknown request")), Fd()};
+  }
+}
+
+// uscope is gone, killed perhaps: what it left behind is ours to take out.
+void remove_at_end(Surgeon& surgeon) {
+  const auto give_up = std::chrono::steady_clock::now() + kLastPatience;
+  for (;;) {
+    auto report = surgeon.remove();
+    if ((report && report->is_clean) || std::chrono::steady_clock::now() >= give_up) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+void become_guardian(int socket) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, guardian_name);
+  for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2})
+    ::signal(signal, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
+  // Whoever reads uscope's output must see its end when uscope ends, not when we do.
+  int nowhere = ::open("/dev/null", O_RDWR);
+  for (int fd : {0, 1, 2})
+    if (nowhere >= 0) ::dup2(nowhere, fd);
+  ::dup2(socket, kSocket);
+  if (::syscall(SYS_close_range, kSocket + 1, ~0u, 0) != 0)
+    for (int fd = kSocket + 1; fd < 4096; ++fd) ::close(fd);
+  // The target's folder must not be kept busy either.
+  if (::chdir("/") != 0) return;
+}
+
+[[noreturn]] void guard(pid_t target, int socket) {
+  become_guardian(socket);
+  Surgeon surgeon(target);
+  while (auto request = receive(kSocket)) {
+    if (!send(kSocket, perform(surgeon, *request))) break;
+  }
+  remove_at_end(surgeon);
+  ::_exit(0);
+}
+
+Result<Message> ask(int socket, MessageKind kind, std::vector<uint8_t> body) {
+  const Error lost("the guardian process that works on the target has died");
+  if (!send(socket, {kind, std::move(body), Fd()})) return fail(lost);
+  auto reply = receive(socket);
+  if (!reply) return fail(lost);
+  if (reply->kind == MessageKind::failure) return fail(decode_error(reply->body));
+  return std::move(*reply);
+}
+
+}  // namespace
+
+Result<Guardian> Guardian::start(pid_t target) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+    return fail(Error::from_errno("starting the guardian process", errno));
+  Fd ours(pair[0]), theirs(pair[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return fail(Error::from_errno("starting the guardian process", errno));
+  if (pid == 0) guard(target, theirs.get());
+  return Guardian(pid, std::move(ours));
+}
+
+Guardian::Guardian(Guardian&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), socket_(std::move(other.socket_)) {}
+
+Guardian::~Guardian() {
+  socket_.reset();
+  if (pid_ <= 0) return;
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Result<Surgeon::Mapped> Guardian::map(const AreaRequest& request) {
+  TRY(Message reply, ask(socket_.get(), MessageKind::map, encode(request)));
+  TRY(auto pieces, decode_pieces(reply.body));
+  return Surgeon::Mapped{std::move(reply.fd), std::move(pieces)};
+}
+
+Result<InstallReport> Guardian::install(std::span<const Patch> patches) {
+  TRY(Message reply, ask(socket_.get(), MessageKind::install, encode(patches)));
+  return decode_install_report(reply.body);
+}
+
+Result<RemoveReport> Guardian::remove() {
+  TRY(Message reply, ask(socket_.get(), MessageKind::remove, {}));
+  return decode_remove_report(reply.body);
+}
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,36 @@
+// A process of its own that does the work on the target, so that nothing happens to the target when uscope
+// dies in the middle of it: its own session, deaf to the terminal's signals, known to nobody. uscope asks
+// over a socket and waits for the answer. When the socket closes, whether uscope has ended or was killed, the
+// guardian takes everything out of the target and ends.
+//
+// Owned by the engine; used from one thread. The destructor waits for the guardian to be done.
+#pragma once
+
+#include <sys/types.h>
+
+#include "engine/inproc/target/surgeon.h"
+
+namespace uscope::engine::inproc {
+
+class Guardian {
+ public:
+  // Forks. Best called early, while this process is small.
+  static Result<Guardian> start(pid_t target);
+  Guardian(Guardian&& other) noexcept;
+  Guardian& operator=(Guardian&&) = delete;
+  ~Guardian();
+
+  // As the Surgeon's.
+  Result<Surgeon::Mapped> map(const AreaRequest& request);
+  Result<InstallReport> install(std::span<const Patch> patches);
+  Result<RemoveReport> remove();
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  Guardian(pid_t pid, Fd socket) : pid_(pid), socket_(std::move(socket)) {}
+  pid_t pid_ = -1;
+  Fd socket_;
+};
+
+}  // namespace uscope::engine::inproc

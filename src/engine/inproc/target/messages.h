@@ -1,0 +1,67 @@
+// How uscope and its guardian write their requests and answers down: one kind, one length, plain bytes. Both
+// ends are the same executable, so layouts are the compiler's; a cut-off message reads as an Error.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "engine/inproc/target/surgeon.h"
+
+namespace uscope::engine::inproc {
+
+enum class MessageKind : uint32_t { map, install, remove, answer, failure };
+
+struct Message {
+  MessageKind kind = MessageKind::failure;
+  std::vector<uint8_t> body;
+  Fd fd;  // rides along with an answer to `map`
+};
+
+// Nothing: the other end is gone.
+std::optional<Message> receive(int socket);
+bool send(int socket, const Message& message);
+
+class MessageWriter {
+ public:
+  template <typename T>
+  requires std::is_trivially_copyable_v<T>
+  void put(const T& value) {
+    auto raw = reinterpret_cast<const uint8_t*>(&value);
+    bytes_.insert(bytes_.end(), raw, raw + sizeof value);
+  }
+  void put_text(std::string_view text) {
+    put(uint64_t(text.size()));
+    bytes_.insert(bytes_.end(), text.begin(), text.end());
+  }
+  template <typename T>
+  requires std::is_trivially_copyable_v<T>
+  void put_all(const std::vector<T>& values) {
+    put(uint64_t(values.size()));
+    auto raw = reinterpret_cast<const uint8_t*>(values.data());
+    bytes_.insert(bytes_.end(), raw, raw + values.size() * sizeof(T));
+  }
+  std::vector<uint8_t> take() && { return std::move(bytes_); }
+
+ private:
+  std::vector<uint8_t> bytes_;
+};
+
+std::vector<uint8_t> encode(const AreaRequest& request);
+Result<AreaRequest> decode_area_request(Bytes body);
+std::vector<uint8_t> encode(std::span<const Patch> patches);
+Result<std::vector<Patch>> decode_patches(Bytes body);
+std::vector<uint8_t> encode(const std::vector<Piece>& pieces);
+Result<std::vector<Piece>> decode_pieces(Bytes body);
+std::vector<uint8_t> encode(const InstallReport& report);
+Result<InstallReport> decode_install_report(Bytes body);
+std::vector<uint8_t> encode(const RemoveReport& report);
+Result<RemoveReport> decode_remove_report(Bytes body);
+std::vector<uint8_t> encode(const Error& error);
+Error decode_error(Bytes body);
+
+}  // namespace uscope::engine::inproc
