@@ -80,7 +80,9 @@ ImageAddr FunctionPlanner::settle(ImageAddr address) const {
 }
 
 uint64_t FunctionPlanner::padding_for(uint64_t site) const {
-  return !flow_.parts().empty() && flow_.parts().front().contains(site) ? facts_.padding_behind : 0;
+  // Execution that runs off the end runs through the filler.
+  if (flow_.parts().empty() || flow_.gap() == x86::Gap::falls_off_end) return 0;
+  return flow_.parts().front().contains(site) ? facts_.padding_behind : 0;
 }
 
 std::expected<Draft, std::string> FunctionPlanner::draft_for(uint64_t site) const {
@@ -254,8 +256,11 @@ ImagePlan ImagePlanner::run() {
       first = end;
       continue;
     }
-    const x86::CodeRange& part = facts->code.parts.front();
-    while (end < order.size() && part.contains(sites_[order[end]].address.value)) ++end;
+    // A `.cold` part's sites come apart from its function's own.
+    const uint64_t site = sites_[order[first]].address.value;
+    for (const x86::CodeRange& part : facts->code.parts)
+      while (part.contains(site) && end < order.size() && part.contains(sites_[order[end]].address.value))
+        ++end;
     plan_function(*facts, std::span(order).subspan(first, end - first));
     first = end;
   }
