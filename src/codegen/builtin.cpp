@@ -76,6 +76,7 @@ void CodeGenerator::builtin(const Expr& expr, const std::string& name) {
   } else if (name == "curtask") {
     asm_.call(BPF_FUNC_get_current_task);
   } else if (name == "retval" && has_registers) {
+    reads_result_ = true;
     asm_.load(Width::B8, R0, kContext, kResult);
     extend(R0, expr.type);
   } else if (name == "cpid") {
@@ -134,6 +135,7 @@ void CodeGenerator::register_at(const Expr& expr, std::string_view name) {
   bool has_registers = site_.kind == CodeKind::UserProbe || site_.kind == CodeKind::PerfEvent;
   if (found == kRegisters.end() || !has_registers)
     return unsupported(expr.span, fmt::format("reg(\"{}\") at this probe", name));
+  reads_result_ = true;  // or what goes with it
   asm_.load(Width::B8, R0, kContext, int32_t(found->offset));
 }
 

@@ -48,6 +48,7 @@ Result<Code> CodeGenerator::run() {
   if (!code) return fail(std::move(code).error().while_doing(unit_.place(site_.probe->span)));
   code->kind = site_.kind;
   code->name = site_.attach->text;
+  code->reads_result = reads_result_;
   return code;
 }
 

@@ -216,6 +216,7 @@ class CodeGenerator {
   std::vector<Scope> scopes_;
   Label end_;
   bool depends_on_place_ = false;
+  bool reads_result_ = false;
   uint64_t loop_weight_ = 0;  // instructions that the verifier walks in the loops so far
 };
 

@@ -46,6 +46,7 @@ struct Code {
   // First instructions of the functions behind the main one, in order: callbacks of helpers, called with what
   // the helper gives them in R1 to R5. A 16-byte load with BPF_PSEUDO_FUNC names one, relative to itself.
   std::vector<uint32_t> functions;
+  bool reads_result = false;  // of a return probe: what the function returns, which a jump does not show
 };
 
 struct Program {

@@ -23,6 +23,7 @@ struct Option {
 const std::array kOptions = {
     Option{"cache_user_symbols", &Settings::cache_user_symbols},
     Option{"cpp_demangle", &Settings::cpp_demangle},
+    Option{"kernel_return_probes", &Settings::kernel_return_probes},
     Option{"lazy_symbolication", &Settings::lazy_symbolication},
     Option{"license", &Settings::license},
     Option{"log_size", &Settings::log_size},

@@ -23,6 +23,7 @@ std::optional<StackMode> find_stack_mode(std::string_view word);
 struct Settings {
   SymbolCache cache_user_symbols = SymbolCache::kDefault;
   bool cpp_demangle = true;
+  bool kernel_return_probes = false;  // uretprobe by the kernel's return addresses, not by exits
   bool lazy_symbolication = false;
   std::string license = "GPL";
   uint64_t log_size = 1000000;

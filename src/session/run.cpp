@@ -94,10 +94,7 @@ class Session {
     return {};
   }
 
-  Status attach(ScriptProbes& probes, bool quiet) {
-    std::vector<CodeAtPoint> points;
-    for (const codegen::CodeUse& use : compiled_.uses) points.push_back({&point(use), use.code, use.cookie});
-    TRY(auto attachments, probes.attachments(points));
+  Status attach(const std::vector<engine::Attachment>& attachments, bool quiet) {
     TRY(engine::AttachReport report, engine_.attach(attachments));
     for (const engine::AttachFailure& failure : report.failures)
       output_.script_message(view::Severity::Warning, "",
@@ -129,6 +126,15 @@ class Session {
     return {};
   }
 
+  // Sums a PerCpuArray of one number.
+  uint64_t sum_of(uint32_t map) {
+    uint64_t sum = 0;
+    (void)engine_.for_each_entry(map, [&](const engine::MapEntry& entry) {
+      for (const auto& value : entry.values) sum += ByteReader(value).u64();
+    });
+    return sum;
+  }
+
   Status drain(std::chrono::milliseconds timeout) {
     TRY(size_t got, engine_.poll(timeout, [this](Bytes record) { reporter_.take(record); }));
     (void)got;
@@ -149,6 +155,13 @@ class Session {
   Reporter reporter_;
   bool has_events_ = false;
 };
+
+std::vector<CodeAtPoint> points_of(const lang::TypedProgram& program, const codegen::Compiled& compiled) {
+  std::vector<CodeAtPoint> points;
+  for (const codegen::CodeUse& use : compiled.uses)
+    points.push_back({&program.probes[use.probe].attach_points[use.attach_point], use.code, use.cookie});
+  return points;
+}
 
 lang::CompileInputs compile_inputs(const RunRequest& request, ScriptProbes& probes) {
   lang::CompileInputs inputs;
@@ -213,6 +226,10 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   inputs.possible_cpus = uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
   if (child) inputs.child_pid = uint32_t(child->pid());
   TRY(codegen::Compiled compiled, codegen::generate(*program, inputs));
+  ReturnProbes returns(compiled.program, program->settings.kernel_return_probes);
+  TRY(ScriptProbes::Placement placement, probes.attachments(points_of(*program, compiled), returns));
+  if (request.with_warnings)
+    for (const std::string& text : placement.warnings) report("WARNING: " + text + "\n");
   if (request.dry_run) return 0;
   names.set_probe_functions(probe_functions(*program));
 
@@ -220,13 +237,17 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   Session session(*program, compiled, output, names);
   TRY_STATUS(session.load());
   TRY_STATUS(session.run_all(ProbeKind::kBegin));
-  TRY_STATUS(session.attach(probes, request.quiet));
+  TRY_STATUS(session.attach(placement.attachments, request.quiet));
   // bpftrace's test suite waits for this line.
   if (std::getenv("__BPFTRACE_NOTIFY_PROBES_ATTACHED") != nullptr)
     output.printf("__BPFTRACE_NOTIFY_PROBES_ATTACHED\n");
   if (child) TRY_STATUS(child->release());
   TRY_STATUS(session.wait(signals, child ? &*child : nullptr, target));
   TRY_STATUS(session.finish(program->settings.print_maps_on_exit));
+  if (auto map = returns.unreported_map())
+    if (uint64_t calls = session.sum_of(*map); calls != 0)
+      report("WARNING: " + std::to_string(calls) +
+             " calls ended in a jump and are not reported: what they returned is not known\n");
   return session.exit_code();
 }
 

@@ -1,14 +1,13 @@
 #include "session/script_probes.h"
 
-#include <algorithm>
+#include <map>
 
 #include "base/glob.h"
 #include "image/usdt/notes.h"
 #include "probe/image_files.h"
 #include "probe/resolve.h"
-#include "symbols/function_code.h"
+#include "session/entry_address.h"
 #include "symbols/lookup.h"
-#include "x86/entry_site.h"
 
 namespace uscope::session {
 namespace {
@@ -129,73 +128,34 @@ std::vector<AttachSpec> ScriptProbes::match_usdt(const AttachSpec& point, lang::
   return matches;
 }
 
-Attachment& ScriptProbes::group(const CodeAtPoint& point, Attachment::Kind kind,
+Attachment& ScriptProbes::group(uint32_t code, const std::string& file, Attachment::Kind kind,
                                 std::vector<Attachment>& attachments) const {
   for (auto at = attachments.rbegin(); at != attachments.rend(); ++at)
-    if (at->code == point.code && at->kind == kind && at->file == point.point->target) return *at;
+    if (at->code == code && at->kind == kind && at->file == file) return *at;
   Attachment attachment;
-  attachment.code = point.code;
+  attachment.code = code;
   attachment.kind = kind;
-  attachment.file = point.point->target;
+  attachment.file = file;
   attachment.pid = pid_;
   return attachments.emplace_back(std::move(attachment));
 }
 
 Status ScriptProbes::add_entry(const CodeAtPoint& point, const ScriptTypes::Place& place,
                                std::vector<Attachment>& attachments) {
-  ImageAddr address = place.address;
-  const FunctionSymbol* function = place.image->function_at(address);
-  auto code = function != nullptr && function->address == address
-                  ? symbols::function_code(*place.image, *function)
-                  : std::nullopt;
-  if (code) {
-    x86::Flow flow = x86::analyze(*code);
-    x86::EntryRequest request;
-    request.go = place.image->language() == image::Language::Go;
-    x86::EntrySite site = x86::cheapest_entry_site(flow, request);
-    // Only a site where the stack and every register are as they came shows the same arguments and stacks.
-    if (site.stack_adjustment == 0 && site.changed == 0) address = ImageAddr{site.address};
-  }
-  auto offset = place.image->file_offset(address);
+  auto offset = place.image->file_offset(entry_address(*place.image, place.address));
   if (!offset) return fail(point.point->text + " is not in the file");
-  group(point, Attachment::Kind::UserProbe, attachments)
+  group(point.code, point.point->target, Attachment::Kind::UserProbe, attachments)
       .sites.push_back({*offset, point.cookie, std::nullopt});
   return {};
 }
 
-// Exits show the return value where the function itself sets it: at a RET. A function that leaves by a jump
-// to another returns what that one returns; the kernel's return trick sees it, and is safe only in C.
-Status ScriptProbes::add_exits(const CodeAtPoint& point, const ScriptTypes::Place& place,
-                               std::vector<Attachment>& attachments) {
-  const FunctionSymbol* function = place.image->function_at(place.address);
-  auto code = function != nullptr ? symbols::function_code(*place.image, *function) : std::nullopt;
-  std::string why = "its code is not in the file";
-  if (code) {
-    x86::Flow flow = x86::analyze(*code);
-    bool only_returns = std::all_of(flow.exits().begin(), flow.exits().end(), [](const x86::Exit& exit) {
-      return exit.kind == x86::ExitKind::ret || exit.kind == x86::ExitKind::no_return;
-    });
-    if (flow.complete() && only_returns) {
-      for (const x86::Exit& exit : flow.exits()) {
-        if (exit.kind != x86::ExitKind::ret) continue;
-        auto offset = place.image->file_offset(ImageAddr{exit.address});
-        if (offset)
-          group(point, Attachment::Kind::UserProbe, attachments)
-              .sites.push_back({*offset, point.cookie, std::nullopt});
-      }
-      return {};
-    }
-    why = flow.complete() ? "it leaves by a jump to another function" : flow.gap_text();
-  }
-  auto offset = place.image->file_offset(place.address);
-  if (!offset) return fail(point.point->text + " is not in the file");
-  if (place.image->language() != image::Language::C)
-    return fail(Error(point.point->text + ": not every return of it can be probed: " + why)
-                    .with_hint("the kernel's own return probes are not used here, as an exception or a Go "
-                               "traceback through one "
-                               "kills the program"));
-  group(point, Attachment::Kind::UserReturn, attachments)
-      .sites.push_back({*offset, point.cookie, std::nullopt});
+Status ScriptProbes::add_returns(const CodeAtPoint& point, const ScriptTypes::Place& place,
+                                 ReturnProbes& returns, std::vector<Attachment>& attachments) {
+  const std::string& file = point.point->target;
+  TRY(auto placed,
+      returns.place({point.point->text, file, place.image, place.address, point.code, point.cookie}));
+  for (const ReturnProbes::Placed& each : placed)
+    group(each.code, file, each.kind, attachments).sites.push_back(each.site);
   return {};
 }
 
@@ -205,13 +165,14 @@ Status ScriptProbes::add_usdt(const CodeAtPoint& point, const ImageSymbols& imag
     if (usdt.provider != point.point->provider || usdt.name != point.point->function) continue;
     for (const image::UsdtSite& site : usdt.sites)
       if (site.offset)
-        group(point, Attachment::Kind::UserProbe, attachments)
+        group(point.code, point.point->target, Attachment::Kind::UserProbe, attachments)
             .sites.push_back({*site.offset, point.cookie, site.semaphore_offset});
   }
   return {};
 }
 
-Status ScriptProbes::add_sites(const CodeAtPoint& point, std::vector<Attachment>& attachments) {
+Status ScriptProbes::add_sites(const CodeAtPoint& point, ReturnProbes& returns,
+                               std::vector<Attachment>& attachments) {
   const AttachSpec& spec = *point.point;
   switch (spec.kind) {
     case ProbeKind::kUprobe:
@@ -219,7 +180,7 @@ Status ScriptProbes::add_sites(const CodeAtPoint& point, std::vector<Attachment>
       auto place = types_.site(spec);
       if (!place) return fail("no function for " + spec.text);
       return spec.kind == ProbeKind::kUprobe ? add_entry(point, *place, attachments)
-                                             : add_exits(point, *place, attachments);
+                                             : add_returns(point, *place, returns, attachments);
     }
     case ProbeKind::kUsdt: {
       TRY(const ImageSymbols* image, types_.image(spec.target));
@@ -245,10 +206,31 @@ Status ScriptProbes::add_sites(const CodeAtPoint& point, std::vector<Attachment>
   }
 }
 
-Result<std::vector<Attachment>> ScriptProbes::attachments(const std::vector<CodeAtPoint>& points) {
-  std::vector<Attachment> attachments;
-  for (const CodeAtPoint& point : points) TRY_STATUS(add_sites(point, attachments));
-  return attachments;
+Result<ScriptProbes::Placement> ScriptProbes::attachments(const std::vector<CodeAtPoint>& points,
+                                                          ReturnProbes& returns) {
+  Placement placement;
+  // What one attach point of the script stands for shares its place there.
+  struct Refused {
+    size_t count = 0, of = 0;
+    std::optional<Error> first;
+  };
+  std::map<uint32_t, Refused> by_place;
+  for (const CodeAtPoint& point : points) {
+    Refused& refused = by_place[point.point->span.begin];
+    ++refused.of;
+    auto added = add_sites(point, returns, placement.attachments);
+    if (added) continue;
+    ++refused.count;
+    if (!refused.first) refused.first = added.error();
+  }
+  for (auto& [place, refused] : by_place) {
+    if (refused.count == 0) continue;
+    if (refused.count == refused.of) return fail(std::move(*refused.first));
+    placement.warnings.push_back(std::to_string(refused.count) + " of " + std::to_string(refused.of) +
+                                 " functions are left out; the first: " + refused.first->what());
+  }
+  for (std::string& text : returns.warnings()) placement.warnings.push_back(std::move(text));
+  return placement;
 }
 
 }  // namespace uscope::session

@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "lang/diagnostics.h"
 #include "lang/typed_program.h"
+#include "session/return_probes.h"
 #include "session/script_types.h"
 
 namespace uscope::session {
@@ -32,21 +33,27 @@ class ScriptProbes {
   // missing through the diagnostics.
   std::vector<lang::AttachSpec> match(const lang::AttachSpec& point, lang::Diagnostics& diagnostics);
 
-  // Sites of one code in one file go into one attachment. A probe that cannot be placed safely is an Error.
-  Result<std::vector<engine::Attachment>> attachments(const std::vector<CodeAtPoint>& points);
+  // Sites of one code in one file go into one attachment. A probe that cannot be placed safely is an Error;
+  // one of many by a wildcard is left out, and said. `returns` may add to the program.
+  struct Placement {
+    std::vector<engine::Attachment> attachments;
+    std::vector<std::string> warnings;
+  };
+  Result<Placement> attachments(const std::vector<CodeAtPoint>& points, ReturnProbes& returns);
 
  private:
   std::vector<lang::AttachSpec> match_functions(const lang::AttachSpec& point,
                                                 lang::Diagnostics& diagnostics);
   std::vector<lang::AttachSpec> match_usdt(const lang::AttachSpec& point, lang::Diagnostics& diagnostics);
-  Status add_sites(const CodeAtPoint& point, std::vector<engine::Attachment>& attachments);
+  Status add_sites(const CodeAtPoint& point, ReturnProbes& returns,
+                   std::vector<engine::Attachment>& attachments);
   Status add_entry(const CodeAtPoint& point, const ScriptTypes::Place& place,
                    std::vector<engine::Attachment>& attachments);
-  Status add_exits(const CodeAtPoint& point, const ScriptTypes::Place& place,
-                   std::vector<engine::Attachment>& attachments);
+  Status add_returns(const CodeAtPoint& point, const ScriptTypes::Place& place, ReturnProbes& returns,
+                     std::vector<engine::Attachment>& attachments);
   Status add_usdt(const CodeAtPoint& point, const symbols::ImageSymbols& image,
                   std::vector<engine::Attachment>& attachments);
-  engine::Attachment& group(const CodeAtPoint& point, engine::Attachment::Kind kind,
+  engine::Attachment& group(uint32_t code, const std::string& file, engine::Attachment::Kind kind,
                             std::vector<engine::Attachment>& attachments) const;
 
   ScriptTypes& types_;

@@ -100,6 +100,7 @@ CHECKS = {
     "gdb": lambda: _command("gdb"),
     "perf": lambda: _command("perf"),
     "nm": lambda: _command("nm"),
+    "bpftrace": lambda: _command("bpftrace"),
     "readelf": lambda: _command("readelf"),
     "musl": lambda: _command("musl-gcc"),
     "docker": lambda: _command("docker"),
