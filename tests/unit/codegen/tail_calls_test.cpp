@@ -80,10 +80,11 @@ TEST(TailCalls, EveryConditionHasAGateOfItsOwn) {
     // Every way through it ends, and jumps stay inside.
     const auto& code = program.codes[*number].instructions;
     EXPECT_EQ(code.back().code, BPF_JMP | BPF_EXIT);
-    for (size_t i = 0; i < code.size(); ++i)
-      if (BPF_CLASS(code[i].code) == BPF_JMP && BPF_OP(code[i].code) != BPF_EXIT &&
-          BPF_OP(code[i].code) != BPF_CALL)
-        EXPECT_LT(i + 1 + size_t(code[i].off), code.size());
+    for (size_t i = 0; i < code.size(); ++i) {
+      uint8_t op = BPF_OP(code[i].code);
+      if (BPF_CLASS(code[i].code) != BPF_JMP || op == BPF_EXIT || op == BPF_CALL) continue;
+      EXPECT_LT(i + 1 + size_t(code[i].off), code.size());
+    }
   }
 }
 
