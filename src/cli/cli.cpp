@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/detach.h"
 #include "cli/doctor.h"
 #include "cli/libs.h"
 #include "cli/list.h"
@@ -38,6 +39,7 @@ constexpr auto commands = std::to_array<Command>({
     {"types", "types FILE|PID [NAME|GLOB]", "types, and how they lie in memory", types_command},
     {"libs", "libs FILE|PID", "what a program is made of, and its libraries", libs_command},
     {"offsets", "offsets FILE | PID IMAGE [GLOB]", "where functions lie in their file", offsets_command},
+    {"detach", "detach PID", "take out what a killed uscope has left in a process", detach_command},
     {"doctor", "doctor [PID]", "what works here, and what to run for the rest", doctor_command},
 });
 

@@ -29,7 +29,7 @@ Message answer_of(Result<T> result, Encode encode_result) {
   return encode_result(*result);
 }
 
-Message perform(Surgeon& surgeon, const Message& request) {
+Message perform(pid_t target, Surgeon& surgeon, const Message& request) {
   switch (request.kind) {
     case MessageKind::map: {
       auto area = decode_area_request(request.body);
@@ -46,6 +46,9 @@ Message perform(Surgeon& surgeon, const Message& request) {
     }
     case MessageKind::remove:
       return answer_of(surgeon.remove(), [](const RemoveReport& report) { return answer(encode(report)); });
+    case MessageKind::remove_leftovers:
+      return answer_of(inproc::remove_leftovers(target),
+                       [](const RemoveReport& report) { return answer(encode(report)); });
     default:
       return {MessageKind::failure, encode(Error("an unknown request")), Fd()};
   }
@@ -82,7 +85,7 @@ void become_guardian(int socket) {
   become_guardian(socket);
   Surgeon surgeon(target);
   while (auto request = receive(kSocket)) {
-    if (!send(kSocket, perform(surgeon, *request))) break;
+    if (!send(kSocket, perform(target, surgeon, *request))) break;
   }
   remove_at_end(surgeon);
   ::_exit(0);
@@ -133,6 +136,11 @@ Result<InstallReport> Guardian::install(std::span<const Patch> patches) {
 
 Result<RemoveReport> Guardian::remove() {
   TRY(Message reply, ask(socket_.get(), MessageKind::remove, {}));
+  return decode_remove_report(reply.body);
+}
+
+Result<RemoveReport> Guardian::remove_leftovers() {
+  TRY(Message reply, ask(socket_.get(), MessageKind::remove_leftovers, {}));
   return decode_remove_report(reply.body);
 }
 

@@ -24,6 +24,8 @@ class Guardian {
   Result<Surgeon::Mapped> map(const AreaRequest& request);
   Result<InstallReport> install(std::span<const Patch> patches);
   Result<RemoveReport> remove();
+  // What uscopes that no longer run have left in the target.
+  Result<RemoveReport> remove_leftovers();
 
   pid_t pid() const { return pid_; }
 

@@ -14,7 +14,7 @@
 
 namespace uscope::engine::inproc {
 
-enum class MessageKind : uint32_t { map, install, remove, answer, failure };
+enum class MessageKind : uint32_t { map, install, remove, remove_leftovers, answer, failure };
 
 struct Message {
   MessageKind kind = MessageKind::failure;

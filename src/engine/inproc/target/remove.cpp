@@ -22,6 +22,7 @@ bool is_in(const std::vector<AddressSpan>& spans, ProcessAddr address) {
 class Removal {
  public:
   Removal(pid_t pid, const std::vector<JournalContents>& journals) : pid_(pid) {
+    report_.sessions = journals.size();
     for (const JournalContents& journal : journals) {
       patches_.insert(patches_.end(), journal.patches.begin(), journal.patches.end());
       mappings_.insert(mappings_.end(), journal.mappings.begin(), journal.mappings.end());

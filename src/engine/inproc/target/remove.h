@@ -15,6 +15,7 @@
 namespace uscope::engine::inproc {
 
 struct RemoveReport {
+  uint64_t sessions = 0;    // journals found
   uint64_t restored = 0;    // patches that were in place
   uint64_t changed = 0;     // places that hold neither our bytes nor the original ones: left alone
   bool is_clean = true;     // nothing of ours is mapped any more

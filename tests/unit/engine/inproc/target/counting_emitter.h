@@ -9,11 +9,11 @@ namespace uscope::engine::inproc {
 
 class CountingEmitter : public StubEmitter {
  public:
-  // One 8-byte counter a code, from here on; within 2 GB of the stubs.
+  // One 8-byte counter a code, from here on.
   explicit CountingEmitter(ProcessAddr counters) : counters_(counters) {}
 
   size_t most_bytes(const PlannedPatch& patch) const override {
-    return 40 * patch.probes.size() + 40 * patch.window.instructions.size() + 16;
+    return 48 * patch.probes.size() + 40 * patch.window.instructions.size() + 16;
   }
 
   Result<EmittedStub> emit(const PlannedPatch& patch, ProcessAddr where, std::vector<uint8_t>& out) override {
@@ -36,9 +36,12 @@ class CountingEmitter : public StubEmitter {
       const uint64_t at = window.instructions[i].address;
       const auto place = uint32_t(out.size() - begin);
       for (; probe < patch.probes.size() && patch.probes[probe].address.value == at; ++probe) {
-        put({0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0xf0, 0x48, 0xff, 0x05});  // lea; pushf; lock incq
-        put_relative(counters_.value + 8 * patch.probes[probe].code);
-        put({0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0});
+        // lea -128(%rsp), %rsp; pushf; push %rax; movabs counter, %rax; lock incq (%rax); and back
+        put({0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x50, 0x48, 0xb8});
+        const uint64_t counter = counters_.value + 8 * patch.probes[probe].code;
+        auto raw = reinterpret_cast<const uint8_t*>(&counter);
+        out.insert(out.end(), raw, raw + 8);
+        put({0xf0, 0x48, 0xff, 0x00, 0x58, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0});
         stub.probe_parts.push_back({place, uint32_t(out.size() - begin)});
       }
       size_t end = i + 1;
