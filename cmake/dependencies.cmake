@@ -1,5 +1,6 @@
 # Everything is linked statically from Debian's packages (tools/packages.txt). Debian 12 has no static Zydis, so
 # tools/fetch-zydis brings the source package, and its decoder (without the formatter) is built here.
+find_library(LIBASMJIT NAMES libasmjit.a REQUIRED)
 find_library(LIBIBERTY NAMES libiberty.a REQUIRED)
 find_library(LIBZ NAMES libz.a REQUIRED)
 find_library(LIBLZMA NAMES liblzma.a REQUIRED)

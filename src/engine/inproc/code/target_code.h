@@ -8,6 +8,7 @@
 #include <span>
 
 #include "codegen/program.h"
+#include "engine/inproc/runtime/shared_plan.h"
 #include "engine/inproc/stub_emitter.h"
 
 namespace uscope::engine::inproc {
@@ -18,19 +19,21 @@ class TargetCode {
   virtual ~TargetCode() = default;
 
   virtual const MemoryPlan& plan() const = 0;
+  // For the reader (runtime/).
+  virtual const SharedPlan& shared_plan() const = 0;
 
   // Fills in the first bytes of the shared region; `shared` is uscope's own mapping of all of it.
   virtual Status prepare_shared(std::span<uint8_t> shared) const = 0;
-  // The first bytes of the target's private region. Without them every probe is off. Clearing the first eight
-  // bytes there switches every probe off (threads that have been here before look at them too).
-  virtual std::vector<uint8_t> private_header(const MemoryPlaces& places) const = 0;
+  // The first bytes of the private region. Without them every probe is off.
+  enum class Process { Target, Own };
+  virtual std::vector<uint8_t> private_header(const MemoryPlaces& places, Process process) const = 0;
   // The fixed part of a code area at `where`: plan().code_bytes of them at most.
   virtual Result<std::vector<uint8_t>> code_area(ProcessAddr where, const MemoryPlaces& places) const = 0;
   // For stubs behind that fixed part, whose calls lead into it.
   virtual std::unique_ptr<StubEmitter> emitter(ProcessAddr area) const = 0;
 
   // Whether a thread of the target is inside a probe, or was when it was killed there: a part of the private
-  // region, from `busy_begin`, every `busy_stride`, `busy_count` of u32 words; any that is not 0 means so.
+  // region, from `busy_begin`, every `busy_stride`, `busy_count` of u64 words; any that is not 0 means so.
   struct BusyWords {
     ProcessAddr begin;
     uint64_t stride = 0;

@@ -1,0 +1,40 @@
+// What can be known of a piece of eBPF code before it is translated: which registers, calls and words of the
+// context it needs, where its functions begin, and which of its atomic operations touch only the thread's own
+// memory. Errs on the side of needing more. Refuses what the translator cannot do, so that nothing fails
+// later.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "codegen/program.h"
+
+namespace uscope::engine::inproc {
+
+struct CodeFacts {
+  // Indexes of instructions: 0 and whatever is called, ascending.
+  std::vector<uint32_t> functions;
+  // Of `functions`, those whose address is taken, for calls back.
+  std::vector<bool> is_callback;
+  // eBPF registers that are used, as bits.
+  uint32_t registers = 0;
+  bool calls_runtime = false;
+  bool uses_stack = false;
+  bool uses_may_goto = false;
+  // Words of Registers that are read, as bits. R6 only ever holds the context where context_in_r6.
+  uint32_t context_words = 0;
+  bool context_in_r6 = false;
+  bool needs_site = false;
+  // By instruction: an atomic operation on memory that only this thread writes to.
+  std::vector<bool> is_own_memory;
+  // By instruction: the map whose address the 16-byte load stands for, or -1.
+  std::vector<int32_t> map_of_load;
+
+  bool is_function(uint32_t instruction) const;
+  size_t function_of(uint32_t instruction) const;  // index into `functions`
+};
+
+Result<CodeFacts> facts_of(const codegen::Code& code, const codegen::Program& program);
+
+}  // namespace uscope::engine::inproc

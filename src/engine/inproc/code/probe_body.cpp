@@ -1,0 +1,294 @@
+#include "engine/inproc/code/probe_body.h"
+
+#include <sys/auxv.h>
+
+#include <array>
+
+#include "engine/inproc/code/served_calls.h"
+
+namespace uscope::engine::inproc {
+
+namespace x86 = asmjit::x86;
+using asmjit::imm;
+using asmjit::Label;
+
+namespace {
+
+using Assembler = x86::Assembler;
+
+constexpr uint64_t kMayGotoRounds = 8u << 20;  // as the kernel's
+constexpr int kSigaltstack = 131, kArchPrctl = 158, kArchGetFs = 0x1003;
+constexpr uint32_t kOnStack = 1;
+
+struct RegisterPlace {
+  x86::Gp reg;
+  uint32_t offset;  // in Registers
+};
+// Those that a body can save straight from where they are. rax, rcx and rdx are on the stack by then.
+const std::array kPlain = {
+    RegisterPlace{x86::rbx, offsetof(Registers, bx)},  RegisterPlace{x86::rbp, offsetof(Registers, bp)},
+    RegisterPlace{x86::rsi, offsetof(Registers, si)},  RegisterPlace{x86::rdi, offsetof(Registers, di)},
+    RegisterPlace{x86::r8, offsetof(Registers, r8)},   RegisterPlace{x86::r9, offsetof(Registers, r9)},
+    RegisterPlace{x86::r10, offsetof(Registers, r10)}, RegisterPlace{x86::r11, offsetof(Registers, r11)},
+    RegisterPlace{x86::r12, offsetof(Registers, r12)}, RegisterPlace{x86::r13, offsetof(Registers, r13)},
+    RegisterPlace{x86::r14, offsetof(Registers, r14)}, RegisterPlace{x86::r15, offsetof(Registers, r15)},
+};
+
+int32_t in_slot(uint32_t register_offset) { return int32_t(offsetof(Slot, registers) + register_offset); }
+
+x86::Mem field(const x86::Gp& slot, size_t offset) { return x86::qword_ptr(slot, int32_t(offset)); }
+
+bool has_rdfsbase() {
+  constexpr unsigned long kFsGsBase = 2;  // of AT_HWCAP2: the kernel has switched it on
+  return (getauxval(AT_HWCAP2) & kFsGsBase) != 0;
+}
+
+// rcx = the thread pointer + 1. In every C library, in Go and without any, it tells threads apart; what lies
+// at fs:0 does not.
+void emit_tag(Assembler& out) {
+  if (has_rdfsbase()) {
+    out.rdfsbase(x86::rcx);
+  } else {
+    for (const x86::Gp& each : {x86::rax, x86::rdi, x86::rsi, x86::r11}) out.push(each);
+    out.push(imm(0));
+    out.mov(x86::eax, kArchPrctl);
+    out.mov(x86::edi, kArchGetFs);
+    out.mov(x86::rsi, x86::rsp);
+    out.syscall();
+    out.pop(x86::rcx);
+    for (const x86::Gp& each : {x86::r11, x86::rsi, x86::rdi, x86::rax}) out.pop(each);
+  }
+  out.inc(x86::rcx);
+}
+
+void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPlaces& places) {
+  Label look = out.newLabel(), next = out.newLabel(), none = out.newLabel(), done = out.newLabel();
+  const uint64_t first = places.private_memory + kFirstSlotHeader;
+  out.align(asmjit::AlignMode::kCode, 64);
+  out.bind(routines.find_slot);
+  out.push(x86::rax);
+  out.push(x86::rbx);
+  // In a forked child this memory is zeroes, and its probes are off.
+  out.movabs(x86::rax, imm(places.private_memory));
+  out.movabs(x86::rbx, imm(kAlive));
+  out.cmp(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
+  out.jne(none);
+  out.mov(x86::ebx, imm(1u << kSlotBits));
+  out.bind(look);
+  out.mov(x86::rax, field(x86::rdx, offsetof(Slot, tag)));
+  out.cmp(x86::rax, x86::rcx);
+  out.je(done);
+  out.test(x86::rax, x86::rax);
+  out.jne(next);
+  out.lock().cmpxchg(field(x86::rdx, offsetof(Slot, tag)), x86::rcx);
+  out.je(done);
+  out.jmp(look);
+  out.bind(next);
+  out.add(x86::rdx, imm(kSlotStride));
+  out.movabs(x86::rax, imm(first + (kSlotStride << kSlotBits)));
+  out.cmp(x86::rdx, x86::rax);
+  Label wrapped = out.newLabel();
+  out.jb(wrapped);
+  out.mov(x86::rdx, x86::ptr(routines.first_slot));
+  out.bind(wrapped);
+  out.dec(x86::ebx);
+  out.jne(look);
+  out.movabs(x86::rax, imm(places.shared + offsetof(SharedHeader, hits_without_slot)));
+  out.lock().inc(x86::qword_ptr(x86::rax));
+  out.bind(none);
+  out.xor_(x86::edx, x86::edx);
+  out.bind(done);
+  out.pop(x86::rbx);
+  out.pop(x86::rax);
+  out.ret();
+}
+
+// A hit while one is being handled: from a signal handler, or from what the handling itself calls. Unless a
+// handler has left the first one for good by longjmp: then the stack pointer is above where it was, and not
+// because the handler runs on a stack of its own.
+void emit_is_nested(Assembler& out, const SharedRoutines& routines) {
+  Label nested = out.newLabel(), uncounted = out.newLabel(), abandoned = out.newLabel();
+  out.align(asmjit::AlignMode::kCode, 16);
+  out.bind(routines.is_nested);
+  out.push(x86::rax);
+  out.cmp(x86::rsp, field(x86::rdx, offsetof(Slot, busy)));
+  out.jbe(nested);
+  for (const x86::Gp& each : {x86::rcx, x86::rsi, x86::rdi, x86::r11}) out.push(each);
+  out.sub(x86::rsp, 24);  // stack_t
+  out.xor_(x86::edi, x86::edi);
+  out.mov(x86::rsi, x86::rsp);
+  out.mov(x86::eax, kSigaltstack);
+  out.syscall();
+  out.test(x86::dword_ptr(x86::rsp, 8), imm(kOnStack));
+  out.lea(x86::rsp, x86::ptr(x86::rsp, 24));
+  for (const x86::Gp& each : {x86::r11, x86::rdi, x86::rsi, x86::rcx}) out.pop(each);
+  out.je(abandoned);
+  out.bind(nested);
+  out.mov(x86::rax, field(x86::rdx, offsetof(Slot, values)));
+  out.test(x86::rax, x86::rax);
+  out.je(uncounted);
+  out.inc(x86::qword_ptr(x86::rax, offsetof(ThreadBlock, dropped)));
+  out.bind(uncounted);
+  out.pop(x86::rax);
+  out.stc();
+  out.ret();
+  out.bind(abandoned);
+  out.pop(x86::rax);
+  out.clc();
+  out.ret();
+}
+
+class Body {
+ public:
+  Body(Assembler& out, const SharedRoutines& routines, const CodeFacts& facts, const AreaPlaces& places,
+       uint32_t clobbered)
+      : out_(out), routines_(routines), facts_(facts), places_(places), clobbered_(clobbered) {}
+
+  void begin(Label entry);
+  void end();
+
+ private:
+  bool needs(size_t offset) const { return facts_.context_words >> (offset / 8) & 1; }
+  void save_registers();
+  void save_stub_registers();
+  void start_thread();
+
+  Assembler& out_;
+  const SharedRoutines& routines_;
+  const CodeFacts& facts_;
+  const AreaPlaces& places_;
+  uint32_t clobbered_;
+  Label free_ = out_.newLabel(), found_ = out_.newLabel(), no_slot_ = out_.newLabel();
+  Label slow_ = out_.newLabel(), busy_ = out_.newLabel(), new_thread_ = out_.newLabel();
+  Label known_thread_ = out_.newLabel(), give_back_ = out_.newLabel();
+};
+
+void Body::begin(Label entry) {
+  out_.align(asmjit::AlignMode::kCode, 64);
+  out_.bind(entry);
+  out_.push(x86::rcx);
+  out_.push(x86::rdx);
+  emit_tag(out_);
+  out_.mov(x86::rdx, imm(kSlotHash));
+  out_.imul(x86::rdx, x86::rcx);
+  out_.shr(x86::rdx, imm(64 - kSlotBits));
+  out_.shl(x86::rdx, imm(kSlotShift));
+  out_.add(x86::rdx, x86::ptr(routines_.first_slot));
+  out_.cmp(field(x86::rdx, offsetof(Slot, tag)), x86::rcx);
+  out_.jne(slow_);
+  out_.bind(found_);
+  out_.cmp(field(x86::rdx, offsetof(Slot, busy)), 0);
+  out_.jne(busy_);
+  out_.bind(free_);
+  // One store says both that the slot is in use and how to get back.
+  out_.mov(field(x86::rdx, offsetof(Slot, busy)), x86::rsp);
+  save_registers();
+  out_.mov(x86::r12, x86::rdx);
+  out_.lea(x86::rsp, x86::ptr(x86::r12, -int32_t(kBpfStack)));
+  out_.cmp(field(x86::r12, offsetof(Slot, values)), 0);
+  out_.je(new_thread_);
+  out_.bind(known_thread_);
+  if (facts_.uses_may_goto) out_.mov(field(x86::r12, offsetof(Slot, may_goto_left)), imm(kMayGotoRounds));
+  if (!facts_.context_in_r6) out_.lea(x86::rdi, x86::ptr(x86::r12, offsetof(Slot, registers)));
+}
+
+void Body::save_registers() {
+  for (const RegisterPlace& each : kPlain)
+    if (clobbered_ >> each.reg.id() & 1 || needs(each.offset))
+      out_.mov(x86::qword_ptr(x86::rdx, in_slot(each.offset)), each.reg);
+  if (facts_.needs_site) out_.mov(field(x86::rdx, offsetof(Slot, site)), x86::rax);
+  save_stub_registers();
+}
+
+// What is on the stack by now, and what only the site knows.
+void Body::save_stub_registers() {
+  auto put = [&](size_t offset) { out_.mov(x86::qword_ptr(x86::rdx, in_slot(uint32_t(offset))), x86::rcx); };
+  auto from_stack = [&](size_t offset, int32_t at) {
+    if (!needs(offset)) return;
+    out_.mov(x86::rcx, x86::qword_ptr(x86::rsp, at));
+    put(offset);
+  };
+  from_stack(offsetof(Registers, dx), 0);
+  from_stack(offsetof(Registers, cx), 8);
+  if (needs(offsetof(Registers, ax))) {
+    out_.movsxd(x86::rcx, x86::dword_ptr(x86::rax, offsetof(SiteRecord, ax_offset)));
+    out_.mov(x86::rcx, x86::qword_ptr(x86::rsp, x86::rcx));
+    put(offsetof(Registers, ax));
+  }
+  if (needs(offsetof(Registers, sp))) {
+    out_.movsxd(x86::rcx, x86::dword_ptr(x86::rax, offsetof(SiteRecord, sp_offset)));
+    out_.add(x86::rcx, x86::rsp);
+    put(offsetof(Registers, sp));
+  }
+  if (needs(offsetof(Registers, ip))) {
+    out_.mov(x86::rcx, x86::qword_ptr(x86::rax, offsetof(SiteRecord, address)));
+    put(offsetof(Registers, ip));
+  }
+  static constexpr std::pair<size_t, int> kFixed[] = {
+      {offsetof(Registers, orig_ax), -1}, {offsetof(Registers, cs), 0x33}, {offsetof(Registers, ss), 0x2b}};
+  for (auto [offset, value] : kFixed)
+    if (needs(offset)) out_.mov(x86::qword_ptr(x86::rdx, in_slot(uint32_t(offset))), imm(value));
+}
+
+void Body::end() {
+  out_.bind(give_back_);
+  out_.mov(x86::rdx, x86::r12);
+  for (const RegisterPlace& each : kPlain)
+    if (clobbered_ >> each.reg.id() & 1) out_.mov(each.reg, x86::qword_ptr(x86::rdx, in_slot(each.offset)));
+  out_.mov(x86::rsp, field(x86::rdx, offsetof(Slot, busy)));
+  // From here on a signal handler's hit may use the slot.
+  out_.mov(field(x86::rdx, offsetof(Slot, busy)), 0);
+  out_.bind(no_slot_);
+  out_.pop(x86::rdx);
+  out_.pop(x86::rcx);
+  out_.ret();
+  out_.bind(slow_);
+  out_.call(routines_.find_slot);
+  out_.test(x86::rdx, x86::rdx);
+  out_.jne(found_);
+  out_.jmp(no_slot_);
+  out_.bind(busy_);
+  out_.call(routines_.is_nested);
+  out_.jnc(free_);
+  out_.jmp(no_slot_);
+  start_thread();
+}
+
+void Body::start_thread() {
+  static const std::array kCallClobbers = {x86::rdi, x86::rsi, x86::r8, x86::r9, x86::r10, x86::r11};
+  out_.bind(new_thread_);
+  for (const x86::Gp& each : kCallClobbers) out_.push(each);
+  out_.mov(x86::rdi, x86::r12);
+  out_.movabs(x86::rsi, imm(places_.private_memory));
+  out_.call(imm(places_.blob + blob_offset("uscope_thread_start")));
+  for (size_t i = kCallClobbers.size(); i-- > 0;) out_.pop(kCallClobbers[i]);
+  out_.test(x86::rax, x86::rax);
+  out_.je(give_back_);
+  out_.jmp(known_thread_);
+}
+
+}  // namespace
+
+SharedRoutines emit_shared_routines(Assembler& out, const AreaPlaces& places) {
+  SharedRoutines routines{out.newLabel(), out.newLabel(), out.newLabel()};
+  out.align(asmjit::AlignMode::kData, 8);
+  out.bind(routines.first_slot);
+  out.embedUInt64(places.private_memory + kFirstSlotHeader);
+  emit_find_slot(out, routines, places);
+  emit_is_nested(out, routines);
+  return routines;
+}
+
+Status emit_body(Assembler& out, Label entry, const SharedRoutines& routines, const codegen::Code& code,
+                 const CodeFacts& facts, const SharedPlan& plan, const AreaPlaces& places) {
+  Translator translator(out, code, facts, plan, places);
+  Body body(out, routines, facts, places, translator.clobbered());
+  Label end = out.newLabel();
+  body.begin(entry);
+  TRY_STATUS(translator.run(end));
+  out.bind(end);
+  body.end();
+  return {};
+}
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,29 @@
+// What is around the translated code of a probe: finding the thread's slot, keeping out hits that arrive
+// while one is being handled, saving and giving back the registers, and the thread's own stack. Emitted once
+// for each code of a program; the stubs of all its sites call it.
+//
+// A body is called with rax = the address of the site's SiteRecord; rax and, where they matter, the flags
+// have been kept by the stub. It gives back every other register.
+#pragma once
+
+#include "engine/inproc/code/translator.h"
+
+namespace uscope::engine::inproc {
+
+// Parts that all bodies of an area share.
+struct SharedRoutines {
+  asmjit::Label find_slot;   // rcx = the thread's tag, rdx = the first slot to look at -> rdx, or 0
+  asmjit::Label is_nested;   // rdx = a slot that is busy -> carry flag: a hit inside a hit, counted
+  asmjit::Label first_slot;  // a word: where the header of slot 0 lies
+};
+SharedRoutines emit_shared_routines(asmjit::x86::Assembler& out, const AreaPlaces& places);
+
+Status emit_body(asmjit::x86::Assembler& out, asmjit::Label entry, const SharedRoutines& routines,
+                 const codegen::Code& code, const CodeFacts& facts, const SharedPlan& plan,
+                 const AreaPlaces& places);
+
+// From the stack pointer that a body keeps in Slot::busy to the one that its caller called it with: rcx, rdx
+// and the return address.
+inline constexpr int32_t kBodyPushes = 24;
+
+}  // namespace uscope::engine::inproc

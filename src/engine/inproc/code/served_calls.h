@@ -1,0 +1,26 @@
+// Which of the kernel's helpers this engine serves, and by what call of the runtime inside the target.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace uscope::engine::inproc {
+
+// This engine's own, beside the kernel's numbers.
+inline constexpr int32_t kEnterFunction = 0x70001;  // remembers an entry, with its time
+inline constexpr int32_t kLeaveFunction = 0x70002;  // -> ns since the entry that this exit belongs to, or -1
+
+struct ServedCall {
+  std::string_view symbol;     // in the blob
+  uint32_t context_words = 0;  // words of Registers that it reads
+  bool needs_site = false;
+};
+
+// Nothing: not served.
+std::optional<ServedCall> served_call(int32_t helper);
+
+// Where a call is in the blob.
+uint32_t blob_offset(std::string_view symbol);
+
+}  // namespace uscope::engine::inproc

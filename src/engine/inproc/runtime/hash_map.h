@@ -1,0 +1,306 @@
+// Hash maps in shared memory, the same code for both sides: probes in the target's threads and the reader
+// outside. Elements are preallocated and chained in buckets; each bucket has a lock for those who add or
+// remove, and those who look up take none: a chain ends with its bucket's number, so that whoever was led
+// astray by an element that moved meanwhile notices and starts again. Nothing here waits without bound:
+// whoever holds a lock may be stopped or dead. Freestanding: no library, no allocation.
+#pragma once
+
+#include "engine/inproc/runtime/layout.h"
+
+namespace uscope::engine::inproc {
+
+// As the kernel returns them, negated.
+inline constexpr int64_t kNotFound = -2, kTooBig = -7, kBusy = -16, kExists = -17, kInvalid = -22;
+// BPF_ANY, BPF_NOEXIST, BPF_EXIST
+inline constexpr uint64_t kAnyEntry = 0, kOnlyNew = 1, kOnlyOld = 2;
+
+inline uint8_t* shared_of(const MapInfo* map) { return (uint8_t*)map - map->self; }
+
+inline bool is_per_thread(Kind kind) {
+  return kind == Kind::PerThreadArray || kind == Kind::PerThreadHash || kind == Kind::PerThreadLruHash;
+}
+inline bool is_lru(Kind kind) { return kind == Kind::LruHash || kind == Kind::PerThreadLruHash; }
+inline bool is_array(Kind kind) { return kind == Kind::Array || kind == Kind::PerThreadArray; }
+
+inline uint64_t load_word(const uint8_t* from) {
+  uint64_t word;
+  __builtin_memcpy(&word, from, 8);
+  return word;
+}
+
+inline uint64_t load_tail(const uint8_t* from, uint32_t size) {
+  uint64_t word = 0;
+  for (uint32_t i = 0; i < size; i++) word |= uint64_t(from[i]) << (8 * i);
+  return word;
+}
+
+// The compiled code has a copy of the 8-byte case.
+inline uint32_t hash_of(const uint8_t* key, uint32_t size) {
+  if (size == 8) return uint32_t((load_word(key) * kSlotHash) >> 32) | 1;
+  // Four lanes: a multiplication takes three cycles and one can start in each.
+  uint64_t lane[4] = {size, 1, 2, 3};
+  uint32_t at = 0;
+  for (; at + 32 <= size; at += 32)
+    for (uint32_t i = 0; i < 4; i++) {
+      lane[i] = (lane[i] ^ load_word(key + at + 8 * i)) * kSlotHash;
+      lane[i] ^= lane[i] >> 29;
+    }
+  for (; at + 8 <= size; at += 8) {
+    lane[0] = (lane[0] ^ load_word(key + at)) * kSlotHash;
+    lane[0] ^= lane[0] >> 29;
+  }
+  if (at < size) lane[0] = (lane[0] ^ load_tail(key + at, size - at)) * kSlotHash;
+  uint64_t all = (lane[0] ^ (lane[1] * 3)) * kSlotHash + (lane[2] ^ (lane[3] * 5));
+  return uint32_t((all * kSlotHash) >> 32) | 1;
+}
+
+inline bool same_key(const uint8_t* a, const uint8_t* b, uint32_t size) {
+  uint32_t at = 0;
+  for (; at + 8 <= size; at += 8)
+    if (load_word(a + at) != load_word(b + at)) return false;
+  for (; at < size; at++)
+    if (a[at] != b[at]) return false;
+  return true;
+}
+
+inline void copy_bytes(uint8_t* to, const uint8_t* from, uint64_t size) {
+  if (size == 8) {
+    // Whole, for whoever reads it meanwhile.
+    __atomic_store_n((uint64_t*)to, load_word(from), __ATOMIC_RELAXED);
+    return;
+  }
+  for (; size >= 8; size -= 8, to += 8, from += 8) {
+    uint64_t word = load_word(from);
+    __builtin_memcpy(to, &word, 8);
+  }
+  for (; size > 0; size--) *to++ = *from++;
+}
+
+inline void zero_bytes(uint8_t* to, uint64_t size) {
+  const uint64_t zero = 0;
+  for (; size >= 8; size -= 8, to += 8) __builtin_memcpy(to, &zero, 8);
+  for (; size > 0; size--) *to++ = 0;
+}
+
+class HashMap {
+ public:
+  // `slot` is the thread's in the target; null for the reader outside, which keeps no elements for itself.
+  HashMap(MapInfo* map, Slot* slot) : map_(map), slot_(slot), shared_(shared_of(map)) {}
+
+  Element* element(uint32_t number) const {
+    return (Element*)(shared_ + map_->elements + uint64_t(number) * map_->element_size);
+  }
+  uint32_t number_of(const Element* e) const {
+    return uint32_t(uint64_t((const uint8_t*)e - shared_ - map_->elements) / map_->element_size);
+  }
+  static uint8_t* key_of(Element* e) { return (uint8_t*)(e + 1); }
+  // One thread's copy, or the only one.
+  uint8_t* value_of(Element* e, uint8_t* thread_block) const {
+    if (!is_per_thread(map_->kind)) return key_of(e) + (map_->key_size + 7) / 8 * 8;
+    return thread_block + map_->thread_values + uint64_t(number_of(e)) * map_->value_stride;
+  }
+  uint8_t* thread_block(uint32_t index) const {
+    const auto* header = (const SharedHeader*)shared_;
+    return shared_ + header->thread_blocks + index * header->thread_stride;
+  }
+
+  Element* find(const uint8_t* key) const { return find(key, hash_of(key, map_->key_size)); }
+
+  int64_t update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint8_t* own_block) {
+    if (flags > kOnlyOld) return kInvalid;
+    const uint32_t hash = hash_of(key, map_->key_size);
+    if (Element* e = find(key, hash)) return flags == kOnlyNew ? kExists : write(e, value, own_block);
+    if (flags == kOnlyOld) return kNotFound;
+    const uint32_t fresh = take_element();
+    if (fresh == kNone) return kTooBig;
+    Element* e = element(fresh);
+    copy_bytes(key_of(e), key, map_->key_size);
+    if (is_per_thread(map_->kind) && (e->flags & kUsedBefore)) zero_everywhere(e);
+    e->flags = kUsedBefore | kReferenced;
+    copy_bytes(value_of(e, own_block), value, map_->value_size);
+    Bucket& bucket = bucket_of(hash);
+    if (!lock(bucket)) {
+      give_element(fresh);
+      return kBusy;
+    }
+    Element* other = find(key, hash);
+    if (!other) link(bucket, hash, e, fresh);
+    unlock(bucket);
+    if (!other) return 0;
+    give_element(fresh);
+    return flags == kOnlyNew ? kExists : write(other, value, own_block);
+  }
+
+  int64_t remove(const uint8_t* key) {
+    const uint32_t hash = hash_of(key, map_->key_size);
+    Bucket& bucket = bucket_of(hash);
+    if (!bucket.first) return kNotFound;
+    if (!lock(bucket)) return kBusy;
+    uint32_t* from = &bucket.first;
+    Element* e = nullptr;
+    for (uint32_t at = *from; at != 0 && !(at & kEndOfChain); from = &e->next, at = *from) {
+      e = element(at - 1);
+      if (e->hash == hash && same_key(key_of(e), key, map_->key_size)) {
+        unlink(bucket, from, e);
+        unlock(bucket);
+        give_element(at - 1);
+        return 0;
+      }
+    }
+    unlock(bucket);
+    return kNotFound;
+  }
+
+ private:
+  Bucket& bucket_of(uint32_t hash) const {
+    return ((Bucket*)(shared_ + map_->buckets))[hash & map_->bucket_mask];
+  }
+
+  Element* find(const uint8_t* key, uint32_t hash) const {
+    Bucket& bucket = bucket_of(hash);
+    for (int tries = 0; tries < 16; tries++) {
+      uint32_t at = __atomic_load_n(&bucket.first, __ATOMIC_ACQUIRE);
+      for (uint32_t steps = 0; at != 0 && !(at & kEndOfChain) && steps <= map_->element_count; steps++) {
+        Element* e = element(at - 1);
+        if (e->hash == hash && same_key(key_of(e), key, map_->key_size)) {
+          if (is_lru(map_->kind) && !(e->flags & kReferenced)) e->flags |= kReferenced;
+          return e;
+        }
+        at = __atomic_load_n(&e->next, __ATOMIC_ACQUIRE);
+      }
+      if (at == 0 || at == (kEndOfChain | (hash & map_->bucket_mask))) return nullptr;
+    }
+    return nullptr;
+  }
+
+  bool lock(Bucket& bucket) {
+    const uint32_t mine = slot_ ? kLockedByTarget : kLockedByReader;
+    uint32_t seen = 0;
+    for (uint32_t turns = 0; turns < 4096; turns++) {
+      seen = 0;
+      if (__atomic_compare_exchange_n(&bucket.lock, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        return true;
+      __builtin_ia32_pause();
+    }
+    // The reader was killed with the lock in its hand: nobody will give it back.
+    if (slot_ && seen == kLockedByReader &&
+        __atomic_compare_exchange_n(&bucket.lock, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      return true;
+    __atomic_fetch_add(&map_->lost, 1, __ATOMIC_RELAXED);
+    return false;
+  }
+  static void unlock(Bucket& bucket) { __atomic_store_n(&bucket.lock, 0, __ATOMIC_RELEASE); }
+
+  void link(Bucket& bucket, uint32_t hash, Element* e, uint32_t number) {
+    e->hash = hash;
+    e->next = bucket.first ? bucket.first : kEndOfChain | (hash & map_->bucket_mask);
+    __atomic_store_n(&bucket.first, number + 1, __ATOMIC_RELEASE);
+  }
+  static void unlink(Bucket& bucket, uint32_t* from, Element* e) {
+    uint32_t next = e->next;
+    if (from == &bucket.first && (next & kEndOfChain)) next = 0;
+    __atomic_store_n(from, next, __ATOMIC_RELEASE);
+  }
+
+  int64_t write(Element* e, const uint8_t* value, uint8_t* own_block) {
+    uint8_t* to = value_of(e, own_block);
+    if (map_->value_size == 8 || is_per_thread(map_->kind)) {
+      copy_bytes(to, value, map_->value_size);
+      return 0;
+    }
+    // The reader outside looks at the version before and after.
+    __atomic_fetch_or(&e->version, 1, __ATOMIC_ACQUIRE);
+    copy_bytes(to, value, map_->value_size);
+    __atomic_fetch_add(&e->version, 1, __ATOMIC_RELEASE);
+    return 0;
+  }
+
+  void zero_everywhere(Element* e) {
+    const uint32_t threads = __atomic_load_n(&((SharedHeader*)shared_)->threads_used, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < threads; i++) zero_bytes(value_of(e, thread_block(i)), map_->value_size);
+  }
+
+  // Free elements are chained through `next`, ending with kEndOfFree, so that a chain walked by mistake ends.
+  uint32_t take_element() {
+    auto* kept = slot_ && map_->free_batch > 1 ? &slot_->free_elements[map_->number] : nullptr;
+    if (kept && kept->count > 0) {
+      const uint32_t number = kept->first;
+      kept->first = element(number)->next - 1;
+      kept->count--;
+      return number;
+    }
+    uint64_t head = __atomic_load_n(&map_->free_list, __ATOMIC_ACQUIRE);
+    while (uint32_t(head) != 0) {
+      const uint32_t next = __atomic_load_n(&element(uint32_t(head) - 1)->next, __ATOMIC_RELAXED);
+      const uint64_t want = ((head >> 32) + 1) << 32 | (next == kEndOfFree ? 0 : next);
+      if (__atomic_compare_exchange_n(&map_->free_list, &head, want, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE))
+        return uint32_t(head) - 1;
+    }
+    return take_fresh(kept ? map_->free_batch : 1);
+  }
+
+  uint32_t take_fresh(uint32_t batch) {
+    uint32_t fresh = __atomic_load_n(&map_->fresh, __ATOMIC_RELAXED);
+    uint32_t taken = 0;
+    do {
+      if (fresh >= map_->element_count) return is_lru(map_->kind) ? evict() : kNone;
+      taken = map_->element_count - fresh < batch ? map_->element_count - fresh : batch;
+    } while (!__atomic_compare_exchange_n(&map_->fresh, &fresh, fresh + taken, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    for (uint32_t i = 1; i < taken; i++) keep(fresh + taken - i);
+    return fresh;
+  }
+
+  void keep(uint32_t number) {
+    auto& kept = slot_->free_elements[map_->number];
+    element(number)->next = kept.count ? kept.first + 1 : kEndOfFree;
+    kept.first = number;
+    kept.count++;
+  }
+
+  void give_element(uint32_t number) {
+    Element* e = element(number);
+    e->hash = 0;
+    if (slot_ && map_->free_batch > 1 && slot_->free_elements[map_->number].count < 2 * map_->free_batch)
+      return keep(number);
+    uint64_t head = __atomic_load_n(&map_->free_list, __ATOMIC_ACQUIRE);
+    uint64_t want;
+    do {
+      __atomic_store_n(&e->next, uint32_t(head) ? uint32_t(head) : kEndOfFree, __ATOMIC_RELAXED);
+      want = ((head >> 32) + 1) << 32 | (number + 1);
+    } while (!__atomic_compare_exchange_n(&map_->free_list, &head, want, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_ACQUIRE));
+  }
+
+  // Takes an element that nobody has looked at since the hand last passed.
+  uint32_t evict() {
+    for (uint32_t steps = 0; steps < 2 * map_->element_count + 64 && steps < 4096; steps++) {
+      const uint32_t number = __atomic_fetch_add(&map_->lru_hand, 1, __ATOMIC_RELAXED) % map_->element_count;
+      Element* e = element(number);
+      const uint32_t hash = e->hash;
+      if (hash == 0) continue;
+      if (e->flags & kReferenced) {
+        e->flags &= ~kReferenced;
+        continue;
+      }
+      Bucket& bucket = bucket_of(hash);
+      if (!lock(bucket)) continue;
+      uint32_t* from = &bucket.first;
+      while (*from != 0 && !(*from & kEndOfChain) && *from != number + 1) from = &element(*from - 1)->next;
+      const bool found = *from == number + 1 && e->hash == hash;
+      if (found) unlink(bucket, from, e);
+      unlock(bucket);
+      if (!found) continue;
+      e->hash = 0;
+      return number;
+    }
+    return kNone;
+  }
+
+  MapInfo* map_;
+  Slot* slot_;
+  uint8_t* shared_;
+};
+
+}  // namespace uscope::engine::inproc

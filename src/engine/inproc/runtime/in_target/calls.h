@@ -1,0 +1,97 @@
+// What the compiled code can call inside the target: the helpers that the kernel would serve, by the kernel's
+// names and results. Each takes the helper's own arguments, then the thread's slot as the sixth. They run on
+// the slot's stack, one at a time a thread; integer registers only; no library. Built into a blob of its own
+// (see src/CMakeLists.txt) and never linked into uscope.
+#pragma once
+
+#include "engine/inproc/runtime/hash_map.h"
+#include "engine/inproc/runtime/layout.h"
+
+namespace uscope::engine::inproc {
+
+extern "C" {
+
+// The thread's first hit. Returns 0 if it cannot be traced.
+uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header);
+
+uint64_t uscope_map_lookup(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_map_update(MapInfo* map, const uint8_t* key, const uint8_t* value, uint64_t flags, uint64_t,
+                          Slot* slot);
+int64_t uscope_map_delete(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_map_lookup_thread(MapInfo* map, const uint8_t* key, uint64_t thread, uint64_t, uint64_t,
+                                  Slot* slot);
+int64_t uscope_map_for_each(MapInfo* map, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
+                            Slot* slot);
+int64_t uscope_loop(uint64_t rounds, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
+                    Slot* slot);
+
+int64_t uscope_read(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_read_text(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_copy(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_copy_text(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_compare_text(const uint8_t* a, uint64_t size, const uint8_t* b, uint64_t, uint64_t,
+                            Slot* slot);
+
+int64_t uscope_ring_output(MapInfo* map, const uint8_t* data, uint64_t size, uint64_t flags, uint64_t,
+                           Slot* slot);
+
+uint64_t uscope_monotonic(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_boottime(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_tai(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+
+uint64_t uscope_pid_tgid(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_ns_pid_tgid(uint64_t, uint64_t, uint32_t* out, uint64_t size, uint64_t, Slot* slot);
+uint64_t uscope_uid_gid(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_comm(uint8_t* to, uint64_t size, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_cpu(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_numa_node(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_random(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_cgroup(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_cookie(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_signal(uint64_t signal, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+int64_t uscope_signal_thread(uint64_t signal, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+
+int64_t uscope_stack(const Registers* registers, uint64_t* to, uint64_t size, uint64_t flags, uint64_t,
+                     Slot* slot);
+
+// Pairing of entries and exits, this engine's own.
+uint64_t uscope_enter(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_leave(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+}
+
+inline const SharedHeader* shared_header(const Slot* slot) {
+  const auto* block = (const ThreadBlock*)slot->values;
+  return (const SharedHeader*)((const uint8_t*)block - block->offset);
+}
+
+inline uint64_t ticks() {
+  uint32_t low, high;
+  __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+  return uint64_t(high) << 32 | low;
+}
+
+inline int64_t system_call(int64_t number, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0,
+                           uint64_t e = 0, uint64_t f = 0) {
+  int64_t result;
+  register uint64_t r10 __asm__("r10") = d;
+  register uint64_t r8 __asm__("r8") = e;
+  register uint64_t r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+enum SystemCall : int64_t {
+  kGetPid = 39,
+  kKill = 62,
+  kGetUid = 102,
+  kGetGid = 104,
+  kPrctl = 157,
+  kGetTid = 186,
+  kClockGetTime = 228,
+  kTgKill = 234,
+  kProcessVmReadv = 310,
+};
+
+}  // namespace uscope::engine::inproc

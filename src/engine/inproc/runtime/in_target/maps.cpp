@@ -1,0 +1,95 @@
+// Maps, as the kernel's helpers serve them.
+#include "engine/inproc/runtime/in_target/calls.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+uint8_t* array_value(MapInfo* map, uint32_t index, uint8_t* thread_block) {
+  if (index >= map->max_entries) return nullptr;
+  const uint64_t offset = uint64_t(index) * map->value_stride;
+  return map->kind == Kind::Array ? shared_of(map) + map->elements + offset
+                                  : thread_block + map->thread_values + offset;
+}
+
+uint8_t* value_in(MapInfo* map, const uint8_t* key, uint8_t* thread_block, Slot* slot) {
+  if (map->kind == Kind::Ring) return nullptr;
+  if (is_array(map->kind)) {
+    uint32_t index;
+    __builtin_memcpy(&index, key, 4);
+    return array_value(map, index, thread_block);
+  }
+  HashMap hash(map, slot);
+  Element* e = hash.find(key);
+  return e ? hash.value_of(e, thread_block) : nullptr;
+}
+
+using Callback = uint64_t (*)(MapInfo*, const uint8_t*, uint8_t*, uint64_t, uint64_t, Slot*);
+using LoopCallback = uint64_t (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot*);
+
+}  // namespace
+
+extern "C" {
+
+uint64_t uscope_map_lookup(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  return (uint64_t)value_in(map, key, (uint8_t*)slot->values, slot);
+}
+
+uint64_t uscope_map_lookup_thread(MapInfo* map, const uint8_t* key, uint64_t thread, uint64_t, uint64_t,
+                                  Slot* slot) {
+  const SharedHeader* shared = shared_header(slot);
+  if (!is_per_thread(map->kind) || thread >= shared->threads_used) return 0;
+  return (uint64_t)value_in(map, key,
+                            (uint8_t*)shared + shared->thread_blocks + thread * shared->thread_stride, slot);
+}
+
+int64_t uscope_map_update(MapInfo* map, const uint8_t* key, const uint8_t* value, uint64_t flags, uint64_t,
+                          Slot* slot) {
+  if (map->kind == Kind::Ring) return kInvalid;
+  if (!is_array(map->kind)) return HashMap(map, slot).update(key, value, flags, (uint8_t*)slot->values);
+  if (flags == kOnlyNew) return kExists;
+  uint8_t* to = value_in(map, key, (uint8_t*)slot->values, slot);
+  if (!to) return kTooBig;
+  copy_bytes(to, value, map->value_size);
+  return 0;
+}
+
+int64_t uscope_map_delete(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  if (map->kind == Kind::Ring || is_array(map->kind)) return kInvalid;
+  return HashMap(map, slot).remove(key);
+}
+
+// Calls back with (map, key, value, context) until the answer is 1; returns how many times.
+int64_t uscope_map_for_each(MapInfo* map, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
+                            Slot* slot) {
+  if (flags != 0 || map->kind == Kind::Ring) return kInvalid;
+  const auto call = (Callback)callback;
+  auto* block = (uint8_t*)slot->values;
+  int64_t calls = 0;
+  if (is_array(map->kind)) {
+    for (uint32_t i = 0; i < map->max_entries; i++, calls++)
+      if (call(map, (const uint8_t*)&i, array_value(map, i, block), context, 0, slot) != 0) return calls + 1;
+    return calls;
+  }
+  HashMap hash(map, slot);
+  const uint32_t used = map->fresh < map->element_count ? map->fresh : map->element_count;
+  for (uint32_t i = 0; i < used; i++) {
+    Element* e = hash.element(i);
+    if (e->hash == 0) continue;
+    calls++;
+    if (call(map, HashMap::key_of(e), hash.value_of(e, block), context, 0, slot) != 0) break;
+  }
+  return calls;
+}
+
+int64_t uscope_loop(uint64_t rounds, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
+                    Slot* slot) {
+  constexpr uint64_t kMostRounds = 8u << 20;
+  if (flags != 0) return kInvalid;
+  if (uint32_t(rounds) > kMostRounds) return kTooBig;
+  for (uint64_t i = 0; i < uint32_t(rounds); i++)
+    if (((LoopCallback)callback)(i, context, 0, 0, 0, slot) != 0) return int64_t(i) + 1;
+  return int64_t(uint32_t(rounds));
+}
+}
+
+}  // namespace uscope::engine::inproc

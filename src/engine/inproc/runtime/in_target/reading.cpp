@@ -1,0 +1,153 @@
+// Reading the target's memory. A bad address gives an error, never a fault: the kernel reads for us, unless
+// the bytes lie where they are known to be mapped.
+#include "engine/inproc/runtime/in_target/calls.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+constexpr int64_t kFault = -14;
+constexpr uint64_t kPage = 4096;
+
+struct Range {
+  uint64_t address, size;
+};
+
+// How many bytes from the start could be read.
+uint64_t read_remote(const Slot* slot, uint8_t* to, uint64_t from, uint64_t size) {
+  // One piece a page: the kernel stops at the first piece that it cannot read.
+  constexpr uint64_t kPieces = 16;
+  Range pieces[kPieces];
+  uint64_t done = 0;
+  while (done < size) {
+    uint64_t count = 0, wanted = 0;
+    for (; count < kPieces && done + wanted < size; count++) {
+      const uint64_t at = from + done + wanted;
+      const uint64_t room = kPage - at % kPage, left = size - done - wanted;
+      pieces[count] = {at, room < left ? room : left};
+      wanted += pieces[count].size;
+    }
+    const Range local = {(uint64_t)to + done, wanted};
+    const int64_t got = system_call(kProcessVmReadv, slot->pid, (uint64_t)&local, 1, (uint64_t)pieces, count);
+    if (got <= 0) break;
+    done += uint64_t(got);
+    if (uint64_t(got) < wanted) break;
+  }
+  return done;
+}
+
+// The page that the thread's stack pointer is in: the stub has just written to it.
+bool is_certain(const Slot* slot, uint64_t from, uint64_t size) {
+  const uint64_t page = slot->busy & ~(kPage - 1);
+  return slot->busy != 0 && from >= page && from - page <= kPage && size <= kPage - (from - page);
+}
+
+}  // namespace
+
+extern "C" {
+
+int64_t uscope_read(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot) {
+  if (size == 0) return 0;
+  if (is_certain(slot, from, size)) {
+    copy_bytes(to, (const uint8_t*)from, size);
+    return 0;
+  }
+  if (from < kPage || from + size < from || read_remote(slot, to, from, size) != size) {
+    zero_bytes(to, size);
+    return kFault;
+  }
+  return 0;
+}
+
+// The bytes up to the first NUL, at most size with it; returns how many, with the NUL.
+int64_t uscope_read_text(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot) {
+  if (size == 0) return 0;
+  uint64_t have = 0;
+  if (from >= kPage && from + size >= from) {
+    if (is_certain(slot, from, size)) {
+      copy_bytes(to, (const uint8_t*)from, size);
+      have = size;
+    } else {
+      have = read_remote(slot, to, from, size);
+    }
+  }
+  uint64_t length = 0;
+  while (length < have && to[length] != 0) length++;
+  if (length == have && have < size) {
+    zero_bytes(to, size);
+    return kFault;
+  }
+  if (length == size) length = size - 1;
+  // Nothing of what lies behind the text in the program's memory.
+  zero_bytes(to + length, have - length);
+  return int64_t(length) + 1;
+}
+
+// From our own memory. As the kernel's probe_read_kernel: address 0 fails, and zeroes.
+int64_t uscope_copy(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot*) {
+  if ((uint64_t)from < kPage) {
+    zero_bytes(to, size);
+    return kFault;
+  }
+  copy_bytes(to, from, size);
+  return 0;
+}
+
+int64_t uscope_copy_text(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot*) {
+  if (size == 0) return 0;
+  if ((uint64_t)from < kPage) {
+    zero_bytes(to, size);
+    return kFault;
+  }
+  uint64_t length = 0;
+  for (; length + 1 < size && from[length] != 0; length++) to[length] = from[length];
+  to[length] = 0;
+  return int64_t(length) + 1;
+}
+
+int64_t uscope_compare_text(const uint8_t* a, uint64_t size, const uint8_t* b, uint64_t, uint64_t, Slot*) {
+  for (uint64_t i = 0; i < size; i++) {
+    if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
+    if (a[i] == 0) break;
+  }
+  return 0;
+}
+
+// The instruction, then return addresses by frame pointers. One read for many frames: the stack's next bytes
+// are copied and walked in the copy.
+int64_t uscope_stack(const Registers* registers, uint64_t* to, uint64_t size, uint64_t flags, uint64_t,
+                     Slot* slot) {
+  constexpr uint64_t kWindow = 16384, kSkip = 0xff, kUserStack = 0x100;
+  if (!(flags & kUserStack) || size % 8 != 0) {
+    zero_bytes((uint8_t*)to, size);
+    return kInvalid;
+  }
+  uint64_t window[kWindow / 8];
+  uint64_t begin = 0, have = 0, skip = flags & kSkip, count = 0, steps = 0;
+  const uint64_t most = size / 8;
+  auto put = [&](uint64_t address) {
+    if (skip > 0)
+      skip--;
+    else if (count < most)
+      to[count++] = address;
+  };
+  put(registers->ip);
+  uint64_t frame = registers->bp, above = registers->sp;
+  // A frame lies above the one it was called from; anything else is no frame pointer.
+  while (count < most && frame % 8 == 0 && frame >= above && frame < (uint64_t(1) << 47) && steps++ < 1024) {
+    if (frame < begin || frame + 16 > begin + have) {
+      begin = frame;
+      have = read_remote(slot, (uint8_t*)window, begin, kWindow);
+      if (have < 16) break;
+    }
+    const uint64_t* at = window + (frame - begin) / 8;
+    if (at[1] == 0) break;
+    put(at[1]);
+    above = frame + 16;
+    frame = at[0];
+  }
+  zero_bytes((uint8_t*)(to + count), size - count * 8);
+  return int64_t(count * 8);
+}
+}
+
+}  // namespace uscope::engine::inproc

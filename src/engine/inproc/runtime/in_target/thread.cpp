@@ -1,0 +1,133 @@
+// Who runs: threads, their ids, the process, and where they are.
+#include "engine/inproc/runtime/in_target/calls.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+// Where the C library or the runtime keeps a thread's id, counted from the thread pointer: glibc's and musl's
+// struct pthread; Go's m, whose tls the thread pointer points into, has procid in front of it.
+constexpr int64_t kGlibcTid = 0x2d0, kMuslTid = 0x30;
+constexpr int64_t kGoFirst = -0x100, kGoLast = -0x08;
+
+bool holds(const Slot* slot, uint64_t address, uint64_t value, uint32_t size) {
+  uint64_t word = 0;
+  const uint64_t local[2] = {(uint64_t)&word, size}, remote[2] = {address, size};
+  return system_call(kProcessVmReadv, slot->pid, (uint64_t)local, 1, (uint64_t)remote, 1) == size &&
+         word == value;
+}
+
+// A thread that ends leaves its thread pointer to a later one. A word in the target's own memory that holds
+// the thread's id shows that; without one, the kernel is asked each time.
+uint64_t find_tid_word(const Slot* slot) {
+  const uint64_t pointer = slot->tag - 1;
+  if (holds(slot, pointer + kGlibcTid, slot->tid, 4) && holds(slot, pointer + 16, pointer, 8))
+    return pointer + kGlibcTid;
+  if (holds(slot, pointer + kMuslTid, slot->tid, 4) && holds(slot, pointer, pointer, 8))
+    return pointer + kMuslTid;
+  for (int64_t at = kGoFirst; at <= kGoLast; at += 8)
+    if (holds(slot, pointer + uint64_t(at), slot->tid, 8)) return pointer + uint64_t(at);
+  return 0;
+}
+
+}  // namespace
+
+extern "C" {
+
+uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header) {
+  const uint32_t index = __atomic_fetch_add(&header->next_index, 1, __ATOMIC_RELAXED);
+  auto* shared = (SharedHeader*)header->shared;
+  if (index >= header->last_index) {
+    __atomic_store_n(&header->next_index, header->last_index, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&shared->hits_without_slot, 1, __ATOMIC_RELAXED);
+    return 0;
+  }
+  slot->index = index;
+  slot->pid = uint32_t(system_call(kGetPid));
+  slot->tid = uint32_t(system_call(kGetTid));
+  slot->tid_word = find_tid_word(slot);
+  slot->random = ticks() | 1;
+  const uint64_t offset = shared->thread_blocks + index * shared->thread_stride;
+  auto* block = (ThreadBlock*)((uint8_t*)shared + offset);
+  block->offset = offset;
+  block->tid = slot->tid;
+  uint32_t used = __atomic_load_n(&shared->threads_used, __ATOMIC_RELAXED);
+  while (used <= index && !__atomic_compare_exchange_n(&shared->threads_used, &used, index + 1, false,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+  slot->values = (uint64_t)block;
+  return 1;
+}
+
+uint64_t uscope_pid_tgid(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  if (slot->tid_word == 0 || *(const volatile uint32_t*)slot->tid_word != slot->tid) {
+    slot->tid = uint32_t(system_call(kGetTid));
+    ((ThreadBlock*)slot->values)->tid = slot->tid;
+  }
+  return uint64_t(shared_header(slot)->pid ? shared_header(slot)->pid : slot->pid) << 32 | slot->tid;
+}
+
+int64_t uscope_ns_pid_tgid(uint64_t, uint64_t, uint32_t* out, uint64_t size, uint64_t, Slot* slot) {
+  if (size != 8) return kInvalid;
+  const uint64_t both = uscope_pid_tgid(0, 0, 0, 0, 0, slot);
+  out[0] = uint32_t(both);
+  out[1] = uint32_t(both >> 32);
+  return 0;
+}
+
+uint64_t uscope_uid_gid(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot*) {
+  return uint64_t(system_call(kGetGid)) << 32 | uint32_t(system_call(kGetUid));
+}
+
+int64_t uscope_comm(uint8_t* to, uint64_t size, uint64_t, uint64_t, uint64_t, Slot*) {
+  constexpr uint64_t kGetName = 16;
+  uint8_t name[16] = {};
+  if (size == 0) return kInvalid;
+  if (system_call(kPrctl, kGetName, (uint64_t)name) != 0) {
+    zero_bytes(to, size);
+    return kInvalid;
+  }
+  zero_bytes(to, size);
+  for (uint64_t i = 0; i < 15 && i + 1 < size && name[i] != 0; i++) to[i] = name[i];
+  return 0;
+}
+
+uint64_t uscope_cpu(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot*) {
+  uint32_t low, high, processor;
+  __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(processor));
+  return processor & 0xfff;
+}
+
+uint64_t uscope_numa_node(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot*) {
+  uint32_t low, high, processor;
+  __asm__ volatile("rdtscp" : "=a"(low), "=d"(high), "=c"(processor));
+  return processor >> 12;
+}
+
+// xorshift64*
+uint64_t uscope_random(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  uint64_t x = slot->random;
+  x ^= x >> 12;
+  x ^= x << 25;
+  x ^= x >> 27;
+  slot->random = x;
+  return (x * 0x2545f4914f6cdd1dULL) >> 32;
+}
+
+uint64_t uscope_cgroup(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  return shared_header(slot)->cgroup_id;
+}
+
+uint64_t uscope_cookie(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  return slot->site ? ((const SiteRecord*)slot->site)->cookie : 0;
+}
+
+int64_t uscope_signal(uint64_t signal, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  return system_call(kKill, slot->pid, signal);
+}
+
+int64_t uscope_signal_thread(uint64_t signal, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  return system_call(kTgKill, slot->pid, uint64_t(system_call(kGetTid)), signal);
+}
+}
+
+}  // namespace uscope::engine::inproc

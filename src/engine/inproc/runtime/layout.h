@@ -1,0 +1,186 @@
+// How the memory of a traced target is laid out: what the compiled code, the runtime inside the target and
+// the reader outside agree on. Plain structs of fixed layout, used freestanding as well: no constructors, no
+// addresses in shared memory (the two sides map it at different places), only offsets from its start.
+//
+// Shared memory (a memfd): SharedHeader, MapInfo[], then the maps' own parts, the chunks of the ring buffer,
+// and one ThreadBlock a thread with its copies of per-thread values. Private memory (wiped in a forked
+// child): PrivateHeader, then a table of Slots, one a thread, each with the stack that probe code runs on.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace uscope::engine::inproc {
+
+inline constexpr uint64_t kAlive = 0x65706f6373757375;  // in PrivateHeader; a forked child reads 0
+inline constexpr uint32_t kCacheLine = 64;
+// No more copies of a per-thread value than this; threads beyond it are not traced, and counted.
+inline constexpr uint32_t kMostThreads = 4096;
+inline constexpr uint32_t kSlotBits = 12;
+inline constexpr uint32_t kSlotShift = 18;  // 256 KiB each: signal handlers may run on it too
+inline constexpr uint64_t kSlotHash = 0x9e3779b97f4a7c15;
+inline constexpr uint32_t kSlotHeader = 1024;  // at the slot's end; the stack grows down from it
+inline constexpr uint32_t kBpfStack = 512;
+inline constexpr uint32_t kMostFrames = 1024;   // of entries that wait for their exit, a thread
+inline constexpr uint32_t kChunkBytes = 65536;  // holds the largest record
+inline constexpr uint32_t kChunkCount = 2048;
+inline constexpr uint32_t kNone = 0xffffffff;
+
+// As the kernel's pt_regs: what a probe's context is.
+struct Registers {
+  uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
+// An entry that waits for its exit.
+struct Frame {
+  uint64_t sp;
+  uint64_t time;
+};
+
+struct Slot {
+  uint64_t tag;     // the thread pointer + 1; 0: free
+  uint64_t busy;    // the user's stack pointer while a probe runs here; 0: none does
+  uint64_t values;  // address of the thread's ThreadBlock; 0: the thread is new
+  uint64_t site;    // address of the SiteRecord of the probe that runs
+  uint64_t
+      tid_word;  // address of a word that the target's C library or runtime keeps the thread's id in; 0: none
+  uint32_t tid;  // as it was when last asked for
+  uint32_t pid;
+  uint32_t index;  // of the ThreadBlock
+  uint32_t frames_used;
+  uint32_t chunk;       // being filled, + 1; 0: none
+  uint32_t chunk_used;  // bytes
+  uint64_t random;
+  uint64_t may_goto_left;
+  uint64_t reserved[4];
+  Registers registers;
+  struct {
+    uint32_t count, first;  // free elements kept for this thread, linked through Element::next
+  } free_elements[64];      // by map; those of later maps keep none
+};
+static_assert(sizeof(Slot) <= kSlotHeader);
+
+struct PrivateHeader {
+  uint64_t alive;
+  uint64_t shared;  // where the shared memory lies in this process
+  uint32_t next_index;
+  uint32_t last_index;  // exclusive
+  uint64_t reserved[509];
+};
+static_assert(sizeof(PrivateHeader) == 4096);
+
+// What a stub tells of its site; lies behind the stub's code.
+struct SiteRecord {
+  uint64_t cookie;
+  uint64_t address;
+  int32_t sp_offset;  // from the stack pointer that Slot::busy holds to the one at the site
+  int32_t ax_offset;  // from there to where the stub has kept rax
+};
+
+enum class Kind : uint32_t { Array, PerThreadArray, Hash, PerThreadHash, LruHash, PerThreadLruHash, Ring };
+
+struct MapInfo {
+  uint32_t self;  // this struct's offset in shared memory
+  Kind kind;
+  uint32_t number;
+  uint32_t key_size;
+  uint32_t value_size;
+  uint32_t value_stride;  // rounded up to 8
+  uint32_t max_entries;
+  uint32_t bucket_mask;
+  uint32_t element_size;
+  uint32_t element_count;
+  uint64_t buckets;        // offset in shared memory; a Ring's are its chunks' headers
+  uint64_t elements;       // and its chunks; an Array's values
+  uint64_t thread_values;  // offset in a ThreadBlock
+  uint32_t free_batch;     // elements that a thread takes at a time
+  uint32_t reserved;
+  alignas(kCacheLine) uint64_t free_list;  // tag << 32 | first + 1
+  uint32_t lru_hand;
+  uint32_t fresh;                     // elements from here on were never used
+  alignas(kCacheLine) uint64_t lost;  // updates that gave up waiting for a lock
+};
+static_assert(sizeof(MapInfo) == 256);
+
+struct Bucket {
+  uint32_t lock;   // 0, or who holds it
+  uint32_t first;  // element + 1; 0: none
+};
+inline constexpr uint32_t kLockedByTarget = 1, kLockedByReader = 2;
+
+// Then the key, padded to 8 bytes; then, where values are not per thread, the value.
+struct Element {
+  uint32_t hash;     // 0: not in use
+  uint32_t next;     // element + 1 in the chain, or the end mark: kEndOfChain | bucket
+  uint32_t version;  // odd while the value is being written
+  uint32_t flags;
+};
+inline constexpr uint32_t kEndOfChain = 0x80000000;
+inline constexpr uint32_t kEndOfFree = 0xffffffff;
+inline constexpr uint32_t kReferenced = 1, kUsedBefore = 2;
+
+struct alignas(kCacheLine) ChunkHeader {
+  uint32_t next_free;  // chunk + 1
+  uint32_t state;      // ChunkState
+  uint32_t owner;      // index of the thread
+  uint32_t committed;  // bytes of records that are whole
+  uint64_t pending;    // not 0: a record is being made, with a time after the last one's
+  uint32_t consumed;   // by the reader
+  uint32_t reserved[9];
+};
+static_assert(sizeof(ChunkHeader) == kCacheLine);
+enum ChunkState : uint32_t { kChunkFree, kChunkActive, kChunkFull };
+
+// In front of each record; records are multiples of 8 bytes.
+struct RecordHeader {
+  uint64_t time;  // processor ticks
+  uint32_t size;  // of the payload
+  uint32_t reserved;
+};
+
+// What turns processor ticks into nanoseconds: ns = base + ((ticks - tick_base) * multiplier >> 32).
+struct Clock {
+  uint32_t sequence;    // odd while being written
+  uint32_t uses_ticks;  // 0: the processor's ticks do not serve, ask the kernel
+  uint64_t tick_base;
+  uint64_t multiplier;
+  uint64_t monotonic_base, boottime_base, tai_base;
+};
+
+struct SharedHeader {
+  uint64_t magic;
+  uint64_t shared_bytes;
+  uint32_t map_count;
+  uint32_t thread_limit;
+  uint64_t thread_blocks;  // offset
+  uint64_t thread_stride;
+  uint32_t pid;  // the target's, as uscope sees it
+  uint32_t reserved;
+  uint64_t cgroup_id;
+  alignas(kCacheLine) Clock clock;
+  alignas(kCacheLine) uint32_t threads_used;  // ThreadBlocks that may hold something: [0, threads_used)
+  uint32_t chunks_used;                       // chunks that were ever taken: [0, chunks_used)
+  uint64_t hits_without_slot;
+};
+static_assert(sizeof(SharedHeader) <= 4096);
+inline constexpr uint64_t kMapInfosOffset = 4096;  // of MapInfo[] in shared memory
+
+// The first bytes of a thread's part of the shared memory; its copies of values follow.
+struct alignas(kCacheLine) ThreadBlock {
+  uint64_t dropped;    // hits inside our own code, by a signal handler or by the code itself
+  uint64_t abandoned;  // entries without exit: exceptions, longjmp
+  uint64_t unpaired;   // exits without entry
+  uint64_t tid;        // the last one
+  uint64_t offset;     // of this block in shared memory
+  uint64_t too_deep;   // entries that found no frame
+  uint64_t reserved[2];
+};
+static_assert(sizeof(ThreadBlock) == kCacheLine);
+
+inline constexpr uint64_t kSlotsOffset = 4096;  // in private memory
+inline constexpr uint64_t kSlotStride = uint64_t(1) << kSlotShift;
+inline constexpr uint64_t kPrivateBytes = kSlotsOffset + (kSlotStride << kSlotBits);
+// Of slot 0's header in private memory.
+inline constexpr uint64_t kFirstSlotHeader = kSlotsOffset + kSlotStride - kSlotHeader;
+
+}  // namespace uscope::engine::inproc
