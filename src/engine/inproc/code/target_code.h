@@ -26,7 +26,8 @@ class TargetCode {
   virtual Status prepare_shared(std::span<uint8_t> shared) const = 0;
   // The first bytes of the private region. Without them every probe is off.
   enum class Process { Target, Own };
-  virtual std::vector<uint8_t> private_header(const MemoryPlaces& places, Process process) const = 0;
+  virtual std::vector<uint8_t> private_header(const MemoryPlaces& places,
+                                              Process process = Process::Target) const = 0;
   // The fixed part of a code area at `where`: plan().code_bytes of them at most.
   virtual Result<std::vector<uint8_t>> code_area(ProcessAddr where, const MemoryPlaces& places) const = 0;
   // For stubs behind that fixed part, whose calls lead into it.

@@ -42,13 +42,7 @@ x86::Gp sized(const x86::Gp& gp, uint32_t size) {
 
 Translator::Translator(x86::Assembler& out, const codegen::Code& code, const CodeFacts& facts,
                        const SharedPlan& plan, const AreaPlaces& places)
-    : out_(out), code_(code), facts_(facts), plan_(plan), places_(places) {
-  for (size_t i = 0; i < code.instructions.size(); i++) labels_.push_back(out_.newLabel());
-  for (size_t i = 0; i < facts.functions.size(); i++) {
-    functions_.push_back(out_.newLabel());
-    callbacks_.push_back(out_.newLabel());
-  }
-}
+    : out_(out), code_(code), facts_(facts), plan_(plan), places_(places) {}
 
 x86::Gp Translator::reg(uint32_t number) { return kRegisters[number]; }
 x86::Gp Translator::reg32(uint32_t number) { return kRegisters[number].r32(); }
@@ -80,6 +74,11 @@ x86::Mem Translator::memory(uint32_t base, int32_t offset, uint32_t size) {
 
 Status Translator::run(asmjit::Label end) {
   end_ = end;
+  for (size_t i = 0; i < code_.instructions.size(); i++) labels_.push_back(out_.newLabel());
+  for (size_t i = 0; i < facts_.functions.size(); i++) {
+    functions_.push_back(out_.newLabel());
+    callbacks_.push_back(out_.newLabel());
+  }
   for (uint32_t at = 0; at < code_.instructions.size(); at++) {
     if (facts_.is_function(at)) begin_function(facts_.function_of(at));
     out_.bind(labels_[at]);

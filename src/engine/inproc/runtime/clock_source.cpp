@@ -52,7 +52,7 @@ ClockSource::Sample ClockSource::sample() {
 
 ClockSource::ClockSource() : uses_ticks_(ticks_serve()), first_(sample()) {}
 
-void ClockSource::publish(Clock& clock) {
+void ClockSource::publish(TickClock& clock) {
   if (!uses_ticks_) return;
   while (read(CLOCK_MONOTONIC) - first_.monotonic < kShortestSpan) {
   }

@@ -15,7 +15,7 @@ class ClockSource {
   ClockSource();
 
   // For the first time, or again.
-  void publish(Clock& clock);
+  void publish(TickClock& clock);
   bool uses_ticks() const { return uses_ticks_; }
 
  private:

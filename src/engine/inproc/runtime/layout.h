@@ -139,7 +139,7 @@ struct RecordHeader {
 };
 
 // What turns processor ticks into nanoseconds: ns = base + ((ticks - tick_base) * multiplier >> 32).
-struct Clock {
+struct TickClock {
   uint32_t sequence;    // odd while being written
   uint32_t uses_ticks;  // 0: the processor's ticks do not serve, ask the kernel
   uint64_t tick_base;
@@ -157,7 +157,7 @@ struct SharedHeader {
   uint32_t pid;  // the target's, as uscope sees it
   uint32_t reserved;
   uint64_t cgroup_id;
-  alignas(kCacheLine) Clock clock;
+  alignas(kCacheLine) TickClock clock;
   alignas(kCacheLine) uint32_t threads_used;  // ThreadBlocks that may hold something: [0, threads_used)
   uint32_t chunks_used;                       // chunks that were ever taken: [0, chunks_used)
   uint64_t hits_without_slot;

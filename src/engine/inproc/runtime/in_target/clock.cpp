@@ -13,8 +13,8 @@ uint64_t ask_kernel(KernelClock clock) {
   return time[0] * 1000000000 + time[1];
 }
 
-uint64_t now(const Slot* slot, uint64_t Clock::*base, KernelClock kernel) {
-  const Clock* clock = &shared_header(slot)->clock;
+uint64_t now(const Slot* slot, uint64_t TickClock::*base, KernelClock kernel) {
+  const TickClock* clock = &shared_header(slot)->clock;
   if (!clock->uses_ticks) return ask_kernel(kernel);
   for (int tries = 0; tries < 64; tries++) {
     const uint32_t before = __atomic_load_n(&clock->sequence, __ATOMIC_ACQUIRE);
@@ -37,13 +37,13 @@ Frame* frames(Slot* slot) {
 extern "C" {
 
 uint64_t uscope_monotonic(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
-  return now(slot, &Clock::monotonic_base, kMonotonic);
+  return now(slot, &TickClock::monotonic_base, kMonotonic);
 }
 uint64_t uscope_boottime(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
-  return now(slot, &Clock::boottime_base, kBoottime);
+  return now(slot, &TickClock::boottime_base, kBoottime);
 }
 uint64_t uscope_tai(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
-  return now(slot, &Clock::tai_base, kTai);
+  return now(slot, &TickClock::tai_base, kTai);
 }
 
 // A function's entry. Frames at or below this one's stack pointer have been left by other ways than an exit.
