@@ -4,7 +4,7 @@
 #include <csignal>
 #include <thread>
 
-#include "unit/engine/inproc/own_process.h"
+#include "unit/engine/inproc/traced.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -19,18 +19,6 @@ namespace {
   asm volatile("nop; nop; nop; nop; nop; nop");
   return a + 2 * b + 3 * c + 5 * d + 7 * e + 11 * f;
 }
-
-struct Traced {
-  explicit Traced(const std::string& script)
-      : compiled(compile_script(script).value()), process(compiled.program) {}
-  uint32_t map_of(const std::string& name) const {
-    for (const event::MapPlan& each : compiled.plan.maps)
-      if (each.name == name) return each.program_map;
-    abort();
-  }
-  codegen::Compiled compiled;
-  OwnProcess process;
-};
 
 TEST(Probes, CountCalls) {
   Traced traced("uprobe:/a:f { @ = count(); }");
