@@ -31,7 +31,26 @@ constexpr std::array kForbidden = {
 
 }  // namespace
 
-PatchFacts::PatchFacts(const symbols::ImageSymbols& image) : image_(image) { read_restartable_sequences(); }
+PatchFacts::PatchFacts(const symbols::ImageSymbols& image) : image_(image) {
+  read_restartable_sequences();
+  read_go_facts();
+}
+
+// Since Go 1.14 a signal can park a goroutine at nearly any instruction. Where it goes on is then kept on its
+// stack, which only the runtime's list of goroutines leads to.
+void PatchFacts::read_go_facts() {
+  if (!image_.is_elf() || image_.pclntab() == nullptr) return;
+  auto function = [&](std::string_view name) {
+    auto found = std::ranges::find(image_.functions(), name, &FunctionSymbol::name);
+    return found != image_.functions().end() ? &*found : nullptr;
+  };
+  const FunctionSymbol* preempt2 = function("runtime.asyncPreempt2");
+  if (preempt2 == nullptr) return;  // older
+  const image::SymbolList data = image::read_data_symbols(image_.elf());
+  auto list = std::ranges::find(data.symbols, "runtime.allgs", &image::Symbol::name);
+  parks_anywhere_ = list == data.symbols.end();
+  if (!parks_anywhere_) go_facts_ = GoFacts{list->address, preempt2->address, preempt2->size};
+}
 
 void PatchFacts::read_restartable_sequences() {
   if (!image_.is_elf()) return;
@@ -125,6 +144,7 @@ std::optional<FunctionFacts> PatchFacts::function_at(ImageAddr address) {
   for (; inside != image_.functions().end() && inside->address.value < body.end(); ++inside)
     facts.code.code_pointers.push_back(inside->address.value);
   facts.padding_behind = filler_behind(ImageAddr{body.end()}).size();
+  facts.parks_anywhere = parks_anywhere_;
   facts.forbidden = why_forbidden(*function, body.address, body.end());
   return facts;
 }

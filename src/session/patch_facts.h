@@ -16,14 +16,18 @@ class PatchFacts final : public engine::inproc::CodeFacts {
   std::optional<ImageAddr> address_of(FileOffset offset) override { return image_.image_address(offset); }
   std::optional<engine::inproc::FunctionFacts> function_at(ImageAddr address) override;
   std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) override;
+  std::optional<GoFacts> go_facts() override { return go_facts_; }
 
  private:
   std::optional<symbols::FunctionSymbol> symbol_at(ImageAddr address) const;
   Bytes filler_behind(ImageAddr end) const;
   std::string why_forbidden(const symbols::FunctionSymbol& function, uint64_t begin, uint64_t end) const;
   void read_restartable_sequences();
+  void read_go_facts();
 
   const symbols::ImageSymbols& image_;
+  std::optional<GoFacts> go_facts_;
+  bool parks_anywhere_ = false;
   struct Range {
     uint64_t begin, end;
   };

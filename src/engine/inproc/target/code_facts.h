@@ -18,6 +18,9 @@ struct FunctionFacts {
   x86::FunctionCode code;
   // How many bytes behind the end of the function's first part are filler that belongs to nobody.
   uint64_t padding_behind = 0;
+  // Execution may be parked at any instruction, with nobody to find it there (goroutines of a stripped Go
+  // program): only patches that destroy a single instruction are safe.
+  bool parks_anywhere = false;
   // Not empty: this function must not be patched, and why.
   std::string forbidden;
 };
@@ -37,6 +40,14 @@ class CodeFacts {
     Bytes bytes;
   };
   virtual std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) = 0;
+
+  // What finding parked goroutines needs; nothing if this is no Go program, or one that has no such symbols.
+  struct GoFacts {
+    ImageAddr all_goroutines;  // runtime.allgs
+    ImageAddr preempt2;        // runtime.asyncPreempt2
+    uint64_t preempt2_size = 0;
+  };
+  virtual std::optional<GoFacts> go_facts() { return std::nullopt; }
 };
 
 }  // namespace uscope::engine::inproc

@@ -169,6 +169,11 @@ Status Deployment::install(const std::vector<PlannedFile>& files, const std::vec
   const Clock::time_point began = Clock::now();
   TRY(process::RemoteMemory remote, process::RemoteMemory::open(pid_));
   std::vector<Patch> patches;
+  std::vector<GoRuntime> go_runtimes;
+  for (const Target& target : targets)
+    if (auto go = files[target.file].facts->go_facts())
+      go_runtimes.push_back({{go->all_goroutines.value + target.bias},
+                             {{go->preempt2.value + target.bias}, go->preempt2_size}});
   struct Served {
     ProcessAddr patch;
     size_t file, site;
@@ -197,7 +202,7 @@ Status Deployment::install(const std::vector<PlannedFile>& files, const std::vec
   TRY_STATUS(remote.write(places_.private_memory, code_.private_header(places_)));
   std::ranges::sort(patches, {}, &Patch::address);
   timing_.building_ns = since(began);
-  TRY(InstallReport installed, guardian_.install(patches));
+  TRY(InstallReport installed, guardian_.install(patches, go_runtimes));
   timing_.stopped_ns = installed.stopped_ns;
   timing_.moved_threads = installed.moved_threads;
   timing_.moved_frames = installed.moved_frames;

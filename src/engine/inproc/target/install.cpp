@@ -13,8 +13,13 @@ namespace {
 
 class Installation {
  public:
-  Installation(process::SeizedProcess& process, std::span<const Patch> patches)
-      : process_(process), patches_(patches), left_out_(patches.size(), false), text_(process.memory()) {}
+  Installation(process::SeizedProcess& process, std::span<const Patch> patches,
+               std::span<const GoRuntime> go_runtimes)
+      : process_(process),
+        patches_(patches),
+        go_runtimes_(go_runtimes),
+        left_out_(patches.size(), false),
+        text_(process.memory()) {}
 
   Result<InstallReport> run();
 
@@ -26,6 +31,7 @@ class Installation {
   void verify_bytes();
   void leave_out_those_without_hole();
   Status find_moves();
+  void find_parked_goroutines(const std::vector<ProcessAddr>& stacks);
   Status move_all();
   Status write();
 
@@ -43,6 +49,7 @@ class Installation {
 
   process::SeizedProcess& process_;
   std::span<const Patch> patches_;
+  std::span<const GoRuntime> go_runtimes_;
   std::vector<bool> left_out_;
   TextWriter text_;
   std::vector<ThreadMove> thread_moves_;
@@ -105,16 +112,32 @@ Status Installation::find_moves() {
               fmt::format("a thread is at {:#x}, where no instruction was thought to start", at.value));
     return std::nullopt;
   };
+  std::vector<ProcessAddr> stacks;
   for (const process::SeizedThread& thread : process_.threads()) {
     auto registers = process_.registers(thread.tid);
     if (!registers) continue;  // killed meanwhile
+    stacks.push_back({registers->rsp});
     if (auto move = consider({registers->rip}))
       thread_moves_.push_back({thread.tid, *registers, move->first, move->second});
     frames.visit({registers->rsp}, [&](ProcessAddr kept_at, ProcessAddr saved) {
       if (auto move = consider(saved)) frame_moves_.push_back({kept_at, move->first, move->second});
+      if (auto interrupted = saved_stack_pointer(process_.memory(), kept_at)) stacks.push_back(*interrupted);
     });
   }
+  find_parked_goroutines(stacks);
   return {};
+}
+
+void Installation::find_parked_goroutines(const std::vector<ProcessAddr>& stacks) {
+  for (const GoRuntime& runtime : go_runtimes_) {
+    Goroutines goroutines(process_.memory(), runtime);
+    goroutines.visit(stacks, [&](ProcessAddr kept_at, ProcessAddr word) {
+      auto patch = patch_around(word);
+      if (!patch) return;
+      if (const Patch::Place* place = place_of(patches_[*patch], word))
+        frame_moves_.push_back({kept_at, *patch, place->copy});
+    });
+  }
 }
 
 Status Installation::move_all() {
@@ -157,8 +180,9 @@ Result<InstallReport> Installation::run() {
 
 }  // namespace
 
-Result<InstallReport> install(process::SeizedProcess& process, std::span<const Patch> patches) {
-  return Installation(process, patches).run();
+Result<InstallReport> install(process::SeizedProcess& process, std::span<const Patch> patches,
+                              std::span<const GoRuntime> go_runtimes) {
+  return Installation(process, patches, go_runtimes).run();
 }
 
 }  // namespace uscope::engine::inproc

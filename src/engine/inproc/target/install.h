@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/inproc/target/goroutines.h"
 #include "engine/inproc/target/patch.h"
 #include "process/ptrace.h"
 
@@ -24,6 +25,8 @@ struct InstallReport {
 };
 
 // The patches are sorted by address and do not overlap. An Error: nothing was changed, or all was taken back.
-Result<InstallReport> install(process::SeizedProcess& process, std::span<const Patch> patches);
+// `go_runtimes`: those in the process, whose goroutines may be parked anywhere.
+Result<InstallReport> install(process::SeizedProcess& process, std::span<const Patch> patches,
+                              std::span<const GoRuntime> go_runtimes = {});
 
 }  // namespace uscope::engine::inproc

@@ -124,8 +124,9 @@ Result<AreaRequest> decode_area_request(Bytes body) {
   return request;
 }
 
-std::vector<uint8_t> encode(std::span<const Patch> patches) {
+std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes) {
   MessageWriter out;
+  out.put_all(std::vector<GoRuntime>(go_runtimes.begin(), go_runtimes.end()));
   out.put(uint64_t(patches.size()));
   for (const Patch& patch : patches) {
     out.put(patch.address);
@@ -139,9 +140,13 @@ std::vector<uint8_t> encode(std::span<const Patch> patches) {
   return std::move(out).take();
 }
 
-Result<std::vector<Patch>> decode_patches(Bytes body) {
+Result<InstallRequest> decode_install_request(Bytes body) {
   ByteReader reader(body);
-  std::vector<Patch> patches;
+  InstallRequest request;
+  auto runtimes = read_all<GoRuntime>(reader);
+  if (!runtimes) return fail(cut_off());
+  request.go_runtimes = std::move(*runtimes);
+  std::vector<Patch>& patches = request.patches;
   const uint64_t count = reader.u64();
   for (uint64_t i = 0; i < count && reader; ++i) {
     Patch& patch = patches.emplace_back();
@@ -156,7 +161,7 @@ Result<std::vector<Patch>> decode_patches(Bytes body) {
     patch.places = std::move(*places);
   }
   if (!reader) return fail(cut_off());
-  return patches;
+  return request;
 }
 
 std::vector<uint8_t> encode(const std::vector<Piece>& pieces) {

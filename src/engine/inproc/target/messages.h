@@ -53,8 +53,12 @@ class MessageWriter {
 
 std::vector<uint8_t> encode(const AreaRequest& request);
 Result<AreaRequest> decode_area_request(Bytes body);
-std::vector<uint8_t> encode(std::span<const Patch> patches);
-Result<std::vector<Patch>> decode_patches(Bytes body);
+struct InstallRequest {
+  std::vector<Patch> patches;
+  std::vector<GoRuntime> go_runtimes;
+};
+std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes);
+Result<InstallRequest> decode_install_request(Bytes body);
 std::vector<uint8_t> encode(const std::vector<Piece>& pieces);
 Result<std::vector<Piece>> decode_pieces(Bytes body);
 std::vector<uint8_t> encode(const InstallReport& report);

@@ -99,6 +99,13 @@ std::expected<Draft, std::string> FunctionPlanner::draft_for(uint64_t site) cons
         why = *unmovable;
         continue;
       }
+      const auto& moved = window->instructions;
+      if (facts_.parks_anywhere && moved.size() > 1 && moved[1].address < window->start + jump_size) {
+        why =
+            "goroutines may be parked inside the bytes to patch, and this program is stripped of what "
+            "finding them needs";
+        continue;
+      }
       return Draft{std::move(*window), jump_size, {}};
     }
   }

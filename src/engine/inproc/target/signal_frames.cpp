@@ -16,7 +16,11 @@ constexpr uint64_t kFrameEnd = kSavedSegments + 8;
 constexpr uint64_t kSegments = 0x002b000000000033;
 constexpr uint64_t kSegmentsWithoutSs = 0x33;
 
-constexpr uint64_t kFarthest = uint64_t(1) << 20;  // a handler's own frames are rarely more
+// How much a handler's own frames take at most; less where stacks are pieces of a heap, as in Go, whose
+// handlers run on 32 KB.
+constexpr uint64_t kFarthest = uint64_t(1) << 20;
+constexpr uint64_t kFarthestInHeap = uint64_t(64) << 10;
+constexpr uint64_t kLargestStack = uint64_t(64) << 20;
 constexpr int kMostFrames = 32;
 
 // mov $15, %rax or %eax; syscall: glibc's, musl's and Go's restorers.
@@ -30,6 +34,11 @@ uint64_t word_at(const std::vector<uint8_t>& bytes, size_t offset) {
 }
 
 }  // namespace
+
+std::optional<ProcessAddr> saved_stack_pointer(const process::RemoteMemory& memory, ProcessAddr kept_at) {
+  auto value = memory.read_value<uint64_t>(kept_at - (kSavedRip - kSavedRsp));
+  return value ? std::optional(ProcessAddr{*value}) : std::nullopt;
+}
 
 bool SignalFrames::is_restorer(ProcessAddr address) {
   auto [known, is_new] = restorers_.try_emplace(address, false);
@@ -52,7 +61,7 @@ void SignalFrames::visit(ProcessAddr stack_pointer,
   for (int frame = 0; frame < kMostFrames; ++frame) {
     const process::Mapping* stack = maps_.find(from);
     if (stack == nullptr) return;
-    stack_.resize(std::min(stack->end - from, kFarthest));
+    stack_.resize(std::min(stack->end - from, stack->size() >= kLargestStack ? kFarthestInHeap : kFarthest));
     const size_t got = memory_.read_some(from, stack_);
     bool is_found = false;
     for (size_t at = 0; at + kFrameEnd <= got; at += 8) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -15,6 +16,9 @@
 #include "process/memory.h"
 
 namespace uscope::engine::inproc {
+
+// The stack pointer that belongs to a saved program counter.
+std::optional<ProcessAddr> saved_stack_pointer(const process::RemoteMemory& memory, ProcessAddr kept_at);
 
 class SignalFrames {
  public:

@@ -92,7 +92,8 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request) {
   return mapped;
 }
 
-Result<InstallReport> Surgeon::install(std::span<const Patch> patches) {
+Result<InstallReport> Surgeon::install(std::span<const Patch> patches,
+                                       std::span<const GoRuntime> go_runtimes) {
   if (sessions_.empty()) return fail("no memory has been mapped for the patches");
   Session& session = sessions_.back();
   TRY(process::RemoteMemory memory, process::RemoteMemory::open(pid_));
@@ -107,7 +108,7 @@ Result<InstallReport> Surgeon::install(std::span<const Patch> patches) {
   Status done = process::with_seized(pid_, {}, [&](process::SeizedProcess& process) -> Status {
     const Clock::time_point began = Clock::now();
     if (!session.journal.is_present(process.memory())) return fail(gone);
-    TRY(report, inproc::install(process, patches));
+    TRY(report, inproc::install(process, patches, go_runtimes));
     report.stopped_ns = uint64_t((Clock::now() - began).count());
     return {};
   });

@@ -27,7 +27,7 @@ class Surgeon {
   };
   Result<Mapped> map(const AreaRequest& request);
   // The memory comes from map(); patches are sorted by address and do not overlap each other or earlier ones.
-  Result<InstallReport> install(std::span<const Patch> patches);
+  Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {});
   // Idempotent.
   Result<RemoveReport> remove(const RemoveOptions& options = {});
 
