@@ -15,9 +15,12 @@
 #include "cli/libs.h"
 #include "cli/list.h"
 #include "cli/offsets.h"
+#include "cli/output.h"
 #include "cli/probe.h"
 #include "cli/run.h"
+#include "cli/script_options.h"
 #include "cli/types.h"
+#include "session/feature_text.h"
 #include "version.h"
 
 namespace uscope::cli {
@@ -50,17 +53,14 @@ void on_sigbus(int) {
   ::_exit(1);
 }
 
-// -l among the options, alone or bundled (-lv).
-bool is_list(Arguments args) {
-  for (std::string_view arg : args)
-    if (arg == "--list" || (arg.starts_with('-') && !arg.starts_with("--") && arg.find('l') != arg.npos))
-      return true;
-  return false;
+// An option, or a script's file: named as one, or there.
+bool is_script(std::string_view first) {
+  return first.starts_with('-') || first.ends_with(".bt") || first.find('/') != first.npos ||
+         ::access(std::string(first).c_str(), R_OK) == 0;
 }
 
-// A program with -e, or a script's file; options may come first.
-bool is_script(std::string_view first) {
-  return first.starts_with('-') || ::access(std::string(first).c_str(), R_OK) == 0;
+Persona persona_of(std::string_view program) {
+  return program.substr(program.rfind('/') + 1) == "bpftrace" ? Persona::Bpftrace : Persona::Uscope;
 }
 
 // Columns on a terminal: UTF-8's continuation bytes take none.
@@ -82,7 +82,16 @@ std::string help_text() {
   }
   text +=
       "       uscope COMMAND --help                      a command's options, with examples\n"
-      "       uscope --version | --help\n";
+      "       uscope --version | --help\n"
+      "\n" +
+      options_text() +
+      "\n"
+      "examples:\n"
+      "  uscope -e 'uprobe:./server:handle* { @[func] = count(); }'\n"
+      "  uscope -e 'uprobe:libc:malloc { @ = hist(arg0); }' -p 1234\n"
+      "  uscope -e 'uprobe:./app:work { printf(\"%d %s\\n\", arg0, str(arg1)); }' -c './app once'\n"
+      "  uscope script.bt arg1 arg2 -- --name=value\n"
+      "  uscope -lv 'uprobe:./server:handle*'\n";
   return text;
 }
 
@@ -91,21 +100,29 @@ std::string help_text() {
 int main(int argc, char** argv) {
   ::signal(SIGBUS, on_sigbus);
   Arguments args(const_cast<const char* const*>(argv), size_t(argc));
-  std::string_view first = argc > 1 ? argv[1] : "--help";
-  if (first == "--version" || first == "-V") {
-    std::puts("uscope v" USCOPE_VERSION);
-    return 0;
+  Persona persona = argc > 0 ? persona_of(argv[0]) : Persona::Uscope;
+  if (argc < 2) {
+    bool as_bpftrace = persona == Persona::Bpftrace;
+    std::fputs(as_bpftrace ? bpftrace_usage().c_str() : help_text().c_str(), stderr);
+    return as_bpftrace ? 1 : 2;
   }
-  if (first == "--help" || first == "-h") {
-    std::fputs(help_text().c_str(), argc > 1 ? stdout : stderr);
-    return argc > 1 ? 0 : 2;
+  std::string_view first = argv[1];
+  if (persona == Persona::Uscope) {
+    for (const Command& command : commands)
+      if (command.name == first) return command.run(args.subspan(2));
+    if (!is_script(first)) {
+      std::fprintf(stderr, "uscope: `%s` is not a command or an option; see uscope --help\n", argv[1]);
+      return 2;
+    }
   }
-  for (const Command& command : commands)
-    if (command.name == first) return command.run(args.subspan(2));
-  if (is_list(args.subspan(1))) return list_command(args.subspan(1));
-  if (is_script(first)) return run_command(args.subspan(1));
-  std::fprintf(stderr, "uscope: `%s` is not a command or an option; see uscope --help\n", argv[1]);
-  return 2;
+  auto options = read_script_options(args.subspan(1), persona);
+  if (!options) return options.error();
+  if (options->help) return write_output(persona == Persona::Bpftrace ? bpftrace_usage() : help_text());
+  if (options->version)
+    return write_output(persona == Persona::Bpftrace ? "bpftrace v0.27.1 (uscope v" USCOPE_VERSION ")\n"
+                                                     : "uscope v" USCOPE_VERSION "\n");
+  if (options->info) return write_output(session::feature_text(USCOPE_VERSION));
+  return options->list ? list_command(*options) : run_command(*options);
 }
 
 }  // namespace uscope::cli

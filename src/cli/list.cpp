@@ -1,35 +1,49 @@
 #include "cli/list.h"
 
-#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include <cstdio>
 
 #include "cli/output.h"
+#include "cli/run.h"
 #include "process/info.h"
 #include "session/list.h"
+#include "session/list_script.h"
 
 namespace uscope::cli {
+namespace {
 
-int list_command(std::span<const char* const> args) {
+// A pattern holds a colon or a glob; a name that ends in .bt is a script's.
+bool is_script_file(const ScriptOptions& options) {
+  if (options.file.empty()) return false;
+  return options.file.find_first_of(":*?[") == std::string::npos &&
+         (options.file == "-" || ::access(options.file.c_str(), R_OK) == 0);
+}
+
+int list_script(const ScriptOptions& options) {
+  auto request = run_request(options);
+  if (!request) return report(request.error());
+  std::string messages;
+  auto text = session::list_script(*request, options.verbose, messages);
+  std::fputs(messages.c_str(), stderr);
+  return text ? write_output(*text) : 1;
+}
+
+}  // namespace
+
+int list_command(const ScriptOptions& options) {
+  if (options.program || is_script_file(options)) return list_script(options);
   session::ListRequest request;
-  std::string pid;
-  bool list = false;
-  CLI::App app("Lists the functions and static probes that can be probed.", "uscope -l");
-  app.add_flag("-l,--list", list, "List probes")->required();
-  app.add_flag("-v", request.verbose, "With the arguments and their types");
-  app.add_option("-p", pid, "Look in this process: its executable and every library it maps");
-  app.add_option("PATTERN", request.pattern,
-                 "uprobe:FILE:GLOB, uretprobe:FILE:GLOB, usdt:FILE:[PROVIDER:]GLOB");
-  app.footer(
-      "FILE is a path, a bare name (libc, bash) or a glob. Functions match as their symbol is spelled and "
-      "demangled.\n\n"
-      "examples:\n"
-      "  uscope -l 'uprobe:libc:malloc*'\n"
-      "  uscope -lv 'uprobe:./server:handle*'           with arguments\n"
-      "  uscope -l 'uprobe:./server:cpp:\"ns::Pool::get\"'\n"
-      "  uscope -l 'usdt:/usr/lib/x86_64-linux-gnu/libc.so.6:*'\n"
-      "  uscope -l -p 1234                              everything in a process");
-  if (auto code = parse_arguments(app, args)) return *code;
-  if (!pid.empty()) {
-    auto info = process::read_pid_argument(pid);
+  request.pattern = options.file;
+  request.verbose = options.verbose;
+  request.is_bpftrace = options.persona == Persona::Bpftrace;
+  if (options.file.ends_with(".bt"))
+    std::fprintf(stderr,
+                 "WARNING: It appears that '%s' is a filename but the file does not exist. Treating '%s' as "
+                 "a search pattern.\n",
+                 options.file.c_str(), options.file.c_str());
+  if (options.pid) {
+    auto info = process::read_process(*options.pid);
     if (!info) return report(info.error());
     request.pid = info->pid;
   }

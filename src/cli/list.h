@@ -1,11 +1,10 @@
-// `uscope -l`: what can be probed.
+// `uscope -l`: what can be probed, or what a script probes.
 #pragma once
 
-#include <span>
+#include "cli/script_options.h"
 
 namespace uscope::cli {
 
-// All arguments, including -l itself.
-int list_command(std::span<const char* const> args);
+int list_command(const ScriptOptions& options);
 
 }  // namespace uscope::cli

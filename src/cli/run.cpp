@@ -1,12 +1,12 @@
 #include "cli/run.h"
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -15,70 +15,50 @@
 #include "cli/output.h"
 #include "process/info.h"
 #include "session/live_names.h"
-#include "session/run.h"
 #include "view/json.h"
 #include "view/text.h"
 
 namespace uscope::cli {
 namespace {
 
-struct Options {
-  std::string program, pid, command, format = "text", output;
-  bool quiet = false, unsafe = false, dry_run = false, format_only = false, no_warnings = false,
-       ignored = false;
-  std::string ignored_value;
-};
+constexpr size_t kFullBuffer = 64 << 10;
 
-void add_options(CLI::App& app, Options& options) {
-  app.add_option("-e", options.program, "Run this program");
-  app.add_option("-p,--pid", options.pid, "Only this process");
-  app.add_option("-c,--cmd", options.command,
-                 "Run this command, traced from its first instruction; its end ends the script");
-  app.add_option("-f", options.format, "text or json")->check(CLI::IsMember({"text", "json"}));
-  app.add_option("-o,--output", options.output, "Write what the script prints to this file");
-  app.add_flag("-q,--quiet", options.quiet, "No messages of uscope's own");
-  app.add_flag("--unsafe", options.unsafe, "Allow system() and the like");
-  app.add_flag("--dry-run", options.dry_run, "Compile only");
-  app.add_flag("--fmt", options.format_only, "Print the script, formatted");
-  app.add_flag("--no-warnings", options.no_warnings, "No warnings");
-  app.prefix_command();
-  app.footer(
-      "examples:\n"
-      "  uscope -e 'uprobe:./server:handle* { @[func] = count(); }'\n"
-      "  uscope -e 'uprobe:libc:malloc { @ = hist(arg0); }' -p 1234\n"
-      "  uscope -e 'uprobe:./app:work { printf(\"%d %s\\n\", arg0, str(arg1)); }' -c './app once'\n"
-      "  uscope script.bt arg1 arg2");
-}
-
-// `--name=value` and `--name` behind `--` are named parameters, the rest is positional.
-lang::CommandLine parameters(const std::vector<std::string>& words) {
-  lang::CommandLine line;
-  bool named = false;
-  for (const std::string& word : words) {
-    if (word == "--") {
-      named = true;
-    } else if (named && word.starts_with("--")) {
-      size_t equals = word.find('=');
-      if (equals == std::string::npos)
-        line.named[word.substr(2)] = std::nullopt;
-      else
-        line.named[word.substr(2, equals - 2)] = word.substr(equals + 1);
-    } else {
-      line.positional.push_back(word);
-    }
-  }
-  return line;
+// As the compiler's own messages look.
+int report_script(const Error& error) {
+  std::fprintf(stderr, "ERROR: %s\n", error.what().c_str());
+  if (!error.hint().empty()) std::fprintf(stderr, "HINT: %s\n", error.hint().c_str());
+  return 1;
 }
 
 Result<std::string> script_text(const std::string& file) {
-  if (file != "-") return read_text_file(file);
-  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  Fd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!opened.is_open()) return fail("failed to open file '" + file + "': " + std::strerror(errno));
+  return read_text_file(file);
 }
 
-view::Writer writer_to(int fd) {
-  return [fd](std::string_view text) {
+// Each event is one write, unless all is to be written in large pieces.
+class Sink {
+ public:
+  Sink(int fd, bool full) : fd_(fd), full_(full) {}
+  ~Sink() { flush(); }
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  void write(std::string_view text) {
+    if (!full_) return put(text);
+    kept_ += text;
+    if (kept_.size() >= kFullBuffer) flush();
+  }
+  void flush() {
+    put(kept_);
+    kept_.clear();
+  }
+
+ private:
+  void put(std::string_view text) {
     while (!text.empty()) {
-      ssize_t written = ::write(fd, text.data(), text.size());
+      ssize_t written = ::write(fd_, text.data(), text.size());
       if (written < 0 && errno == EINTR) continue;
       // Whoever read this has gone: end in good order, as an interrupt would.
       if (written < 0) {
@@ -87,63 +67,88 @@ view::Writer writer_to(int fd) {
       }
       text.remove_prefix(size_t(written));
     }
-  };
+  }
+
+  int fd_;
+  bool full_;
+  std::string kept_;
+};
+
+session::ScriptMode script_mode(Mode mode) {
+  if (mode == Mode::Test) return session::ScriptMode::Test;
+  return mode == Mode::Bench ? session::ScriptMode::Bench : session::ScriptMode::Run;
 }
 
 }  // namespace
 
-int run_command(std::span<const char* const> args) {
-  Options options;
-  CLI::App app("Runs a script on live programs.", "uscope");
-  add_options(app, options);
-  if (auto code = parse_arguments(app, args)) return *code;
-  std::vector<std::string> rest = app.remaining();
+Result<session::RunRequest> run_request(const ScriptOptions& options) {
   session::RunRequest request;
-  request.text = options.program;
-  if (app.count("-e") == 0) {
-    if (rest.empty()) return report(Error("no script").with_hint("give a file, or -e 'PROGRAM'"));
-    if (rest.front().size() > 1 && rest.front().starts_with('-')) {
-      warn("unknown option " + rest.front() + "; see uscope --help");
-      return 2;
-    }
-    auto text = script_text(rest.front());
-    if (!text) return report(text.error());
-    request.text = *text;
-    request.name = rest.front() == "-" ? "stdin" : rest.front();
-    rest.erase(rest.begin());
+  if (options.program) {
+    request.text = *options.program;
+  } else {
+    if (options.file.empty()) return fail(Error("no script").with_hint("give a file, or -e 'PROGRAM'"));
+    TRY(request.text, script_text(options.file));
+    request.name = options.file == "-" ? "stdin" : options.file;
   }
-  if (options.format_only) {
-    auto formatted = session::format_script(request.name, request.text);
-    return formatted ? write_output(*formatted) : report(formatted.error());
+  if (options.pid) {
+    if (!process::read_process(*options.pid))
+      return fail("Failed to attach to pid: Unable to open pidfd (No such process)");
+    request.pid = *options.pid;
   }
-  if (!options.pid.empty()) {
-    auto info = process::read_pid_argument(options.pid);
-    if (!info) return report(info.error());
-    request.pid = info->pid;
-  }
-  request.command_line = parameters(rest);
+  request.command_line = options.parameters;
   request.command = options.command;
+  request.command_has_quotes = options.persona == Persona::Uscope;
+  request.is_bpftrace = options.persona == Persona::Bpftrace;
   request.allow_unsafe = options.unsafe;
   request.dry_run = options.dry_run;
   request.quiet = options.quiet;
-  request.with_warnings = !options.no_warnings;
+  request.verbose = options.verbose;
+  request.with_warnings = options.warnings;
+  request.with_helper_warnings = options.helper_warnings;
+  request.include_folders = options.include_folders;
+  request.include_files = options.include_files;
+  request.debug_stages = options.debug_stages;
+  request.mode = script_mode(options.mode);
+  request.probe_filter = options.probe_filter;
+  return request;
+}
 
+int run_command(const ScriptOptions& options) {
+  auto request = run_request(options);
+  if (!request) return report_script(request.error());
+  if (options.mode == Mode::Format) {
+    auto formatted = session::format_script(request->name, request->text);
+    if (formatted) return write_output(*formatted);
+    std::fputs(formatted.error().what().c_str(), stderr);
+    return 1;
+  }
   Fd file;
   if (!options.output.empty()) {
     file = Fd(::open(options.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file.is_open()) return report(Error::from_errno("opening " + options.output, errno));
+    if (!file.is_open())
+      return report_script(
+          Error("Failed to open output file: \"" + options.output + "\": " + std::strerror(errno)));
   }
   ::signal(SIGPIPE, SIG_IGN);
-  view::Writer results = writer_to(file.is_open() ? file.get() : STDOUT_FILENO);
-  view::Writer messages = writer_to(STDERR_FILENO);
+  bool is_full = options.buffering == Buffering::Full;
+  Sink result_sink(file.is_open() ? file.get() : STDOUT_FILENO, is_full);
+  Sink message_sink(STDERR_FILENO, false);
+  view::Writer results = [&](std::string_view text) { result_sink.write(text); };
+  view::Writer messages = [&](std::string_view text) { message_sink.write(text); };
   session::LiveNames names;
   std::unique_ptr<view::Output> output;
-  if (options.format == "json")
+  if (options.json)
     output = std::make_unique<view::JsonOutput>(results, names);
   else
     output = std::make_unique<view::TextOutput>(results, messages, names);
-  auto code = session::run_script(request, *output, names, messages);
-  return code ? *code : report(code.error());
+  request->on_attached = [&] {
+    // bpftrace's test suite waits for this line, whatever the format and wherever results go.
+    if (::getenv("__BPFTRACE_NOTIFY_PROBES_ATTACHED") == nullptr) return;
+    result_sink.flush();
+    write_output("__BPFTRACE_NOTIFY_PROBES_ATTACHED\n");
+  };
+  auto code = session::run_script(*request, *output, names, messages);
+  return code ? *code : report_script(code.error());
 }
 
 }  // namespace uscope::cli

@@ -29,6 +29,7 @@ std::optional<CodeKind> code_kind(ProbeKind kind) {
     case ProbeKind::kProfile:
     case ProbeKind::kSoftware:
     case ProbeKind::kHardware:
+    case ProbeKind::kWatchpoint:
       return CodeKind::PerfEvent;
     case ProbeKind::kTracepoint:
       return CodeKind::Tracepoint;

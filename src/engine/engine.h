@@ -15,6 +15,7 @@
 
 #include "base/address.h"
 #include "base/bytes.h"
+#include "base/fd.h"
 #include "base/result.h"
 #include "codegen/program.h"
 
@@ -30,17 +31,20 @@ struct Site {
 struct Attachment {
   uint32_t code = 0;  // index into Program::codes
 
-  enum class Kind { UserProbe, UserReturn, Interval, Profile, Software, Tracepoint };
+  enum class Kind { UserProbe, UserReturn, Interval, Profile, Software, Hardware, Tracepoint, Watchpoint };
   Kind kind = Kind::UserProbe;
   // UserProbe, UserReturn (the kernel's return trick; exits are UserProbes):
   std::string file;  // as opened by uscope
   std::vector<Site> sites;
   // All but Interval. Nothing: every process, present and future (that maps the file).
   std::optional<pid_t> pid;
-  // Interval, Profile: nanoseconds. Software: one event in `period`.
+  // Interval, Profile: nanoseconds. Software, Hardware: one event in `period`.
   uint64_t period = 0;
-  uint64_t software_event = 0;  // PERF_COUNT_SW_*
-  std::string tracepoint;       // category/name
+  uint64_t perf_event = 0;  // PERF_COUNT_SW_* or PERF_COUNT_HW_*
+  // Watchpoint: `length` bytes at an address of the process, and HW_BREAKPOINT_* bits.
+  uint64_t watched_address = 0;
+  uint32_t watched_length = 0, watched_accesses = 0;
+  std::string tracepoint;  // category/name
 };
 
 struct AttachFailure {
@@ -71,11 +75,16 @@ class Engine {
   virtual Result<AttachReport> attach(const std::vector<Attachment>& attachments) = 0;
   // Runs a RunOnce or Timer code now, on this thread.
   virtual Status run(uint32_t code) = 0;
+  // What run() of a code that does nothing takes, in nanoseconds.
+  virtual Result<uint64_t> cost_of_run() = 0;
 
   // Hands over the records that have come, in order, waiting at most `timeout` for the first. Returns how
   // many.
   virtual Result<size_t> poll(std::chrono::milliseconds timeout,
                               const std::function<void(Bytes)>& on_record) = 0;
+  // From now on, poll() also comes back when this can be read: a signal, the end of a process. The caller
+  // keeps it open.
+  virtual Status wake_on(const Fd& source) = 0;
   // Records that found no room, since the start.
   virtual uint64_t lost() = 0;
 

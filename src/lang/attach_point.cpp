@@ -121,6 +121,7 @@ class Reader {
   bool timer();
   bool event();
   bool self();
+  bool watchpoint();
   bool number(const std::string& text, std::string_view what, uint64_t& into);
 
   AttachSpec& out_;
@@ -202,11 +203,6 @@ bool Reader::user_function() {
 bool Reader::usdt() {
   if (!check_count()) return false;
   out_.target = arguments_[0];
-  if (out_.target.empty()) {
-    return wrong(
-        "usdt probe must specify at least path or pid to probe. To target all paths/pids set the path to "
-        "'*'.");
-  }
   if (arguments_.size() == 3) out_.provider = arguments_[1];
   out_.function = arguments_.back();
   return true;
@@ -249,9 +245,8 @@ bool Reader::event() {
   if (!check_count()) return false;
   out_.event = arguments_[0];
   std::string_view kind = spell(out_.kind);
-  auto known = [&](const auto& names) { return std::ranges::find(names, out_.event) != names.end(); };
-  bool found = out_.kind == ProbeKind::kSoftware ? known(kSoftwareEvents) : known(kHardwareEvents);
-  if (!found && out_.event.find('*') == std::string::npos) {
+  auto names = event_names(out_.kind);
+  if (std::ranges::find(names, out_.event) == names.end()) {
     return wrong(fmt::format("{} is not a {} probe", out_.event, kind));
   }
   if (arguments_.size() == 1 || arguments_[1].empty()) return true;
@@ -263,6 +258,22 @@ bool Reader::self() {
   if (arguments_[0] != "signal") return wrong(fmt::format("{} is not a supported trigger", arguments_[0]));
   if (arguments_[1] != "SIGUSR1") return wrong(fmt::format("{} is not a supported signal", arguments_[1]));
   out_.event = arguments_[1];
+  return true;
+}
+
+bool Reader::watchpoint() {
+  if (!check_count()) return false;
+  uint64_t address = 0;
+  if (!number(arguments_[0], "Invalid function/address argument", address)) return false;
+  if (!number(arguments_[1], "Invalid length argument", out_.count)) return false;
+  if (out_.count != 1 && out_.count != 2 && out_.count != 4 && out_.count != 8)
+    return wrong("invalid watchpoint length, must be one of (1, 2, 4, 8)");
+  const std::string& mode = arguments_[2];
+  bool is_known = mode == "r" || mode == "w" || mode == "x" || mode == "rw" || mode == "wr";
+  if (!is_known) return wrong("watchpoint mode must be combination of (r,w,x)");
+  if (address % out_.count != 0) return wrong("watchpoint address must be aligned to its length");
+  out_.address = address;
+  out_.event = mode;
   return true;
 }
 
@@ -281,6 +292,8 @@ bool Reader::run() {
       return event();
     case ProbeKind::kSelf:
       return self();
+    case ProbeKind::kWatchpoint:
+      return watchpoint();
     default:
       break;
   }
@@ -297,6 +310,12 @@ std::string_view spell(ProbeKind kind) { return row(kind).name; }
 std::string_view probe_type(ProbeKind kind) {
   return kind == ProbeKind::kBegin || kind == ProbeKind::kEnd || kind == ProbeKind::kSelf ? "special"
                                                                                           : spell(kind);
+}
+
+std::span<const std::string_view> event_names(ProbeKind kind) {
+  if (kind == ProbeKind::kSoftware) return kSoftwareEvents;
+  if (kind == ProbeKind::kHardware) return kHardwareEvents;
+  return {};
 }
 
 std::optional<ProbeKind> find_probe_kind(std::string_view word) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ std::string_view spell(ProbeKind kind);
 std::string_view probe_type(ProbeKind kind);
 // By full name (in any case) or short name (exactly); nothing if there is no such kind.
 std::optional<ProbeKind> find_probe_kind(std::string_view word);
+
+// The events that software and hardware probes may name.
+std::span<const std::string_view> event_names(ProbeKind kind);
 
 struct AttachSpec {
   Span span;

@@ -64,9 +64,33 @@ void declare_map(TypedProgram& out, const MapDeclaration& declaration, Diagnosti
   }
 }
 
+// An attach point that is not there: the script's setting says how bad that is.
+void say_missing(const ProbeMatches& matches, Span span, MissingProbes how, Diagnostics& diagnostics) {
+  if (matches.missing.empty() || how == MissingProbes::kIgnore) return;
+  Diagnostic& said = how == MissingProbes::kError ? diagnostics.error(span, matches.missing)
+                                                  : diagnostics.warning(span, matches.missing + " Skipping.");
+  said.hint = matches.hint;
+}
+
+void say_empty(Span span, const std::string& hint, MissingProbes how, Diagnostics& diagnostics) {
+  if (how == MissingProbes::kError) {
+    diagnostics
+        .error(span,
+               "Probe has no valid attach points. If this is expected, set the 'missing_probes' config "
+               "variable to 'warn'.")
+        .hint = hint;
+  } else if (how == MissingProbes::kWarn) {
+    diagnostics.warning(span,
+                        "Probe has no valid attach points. It is being removed which may cause issues with "
+                        "program behavior.");
+  }
+}
+
 void add_probe(TypedProgram& out, Probe& probe, const CompileInputs& inputs, Diagnostics& diagnostics) {
   TypedProbe typed;
   typed.span = probe.head;
+  size_t errors = diagnostics.error_count();
+  std::string hint;
   for (const AttachPoint& point : probe.attach_points) {
     auto spec = parse_attach_point(point.text, point.span, inputs.command_line.positional, diagnostics);
     if (!spec) continue;
@@ -74,12 +98,19 @@ void add_probe(TypedProgram& out, Probe& probe, const CompileInputs& inputs, Dia
       typed.attach_points.push_back(std::move(*spec));
       continue;
     }
-    for (AttachSpec& match : inputs.matcher(*spec, diagnostics))
-      typed.attach_points.push_back(std::move(match));
+    ProbeMatches matches = inputs.matcher(*spec, diagnostics);
+    if (matches.found.empty()) {
+      say_missing(matches, point.span, out.settings.missing_probes, diagnostics);
+      hint = matches.hint;
+    }
+    for (AttachSpec& match : matches.found) typed.attach_points.push_back(std::move(match));
   }
   typed.predicate = std::move(probe.predicate);
   typed.body = std::move(probe.body);
-  if (!typed.attach_points.empty()) out.probes.push_back(std::move(typed));
+  if (!typed.attach_points.empty())
+    out.probes.push_back(std::move(typed));
+  else if (diagnostics.error_count() == errors)
+    say_empty(probe.head, hint, out.settings.missing_probes, diagnostics);
 }
 
 // The type of a parameter or result, of the plain kinds that functions take.

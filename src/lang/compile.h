@@ -16,10 +16,16 @@
 
 namespace uscope::lang {
 
+// What an attach point stands for. With nothing found, `missing` is the sentence that says so, unless it is
+// empty: a wildcard may match nothing beside others that match.
+struct ProbeMatches {
+  std::vector<AttachSpec> found;
+  std::string missing;
+  std::string hint;
+};
 // Turns an attach point into those it stands for: wildcards, library names, several builds of a function.
-// Says what is wrong through the diagnostics and gives nothing then.
-using ProbeMatcher =
-    std::function<std::vector<AttachSpec>(const AttachSpec& probe, Diagnostics& diagnostics)>;
+// What is wrong beyond not being there it says through the diagnostics, and gives nothing then.
+using ProbeMatcher = std::function<ProbeMatches(const AttachSpec& probe, Diagnostics& diagnostics)>;
 // The text of an imported script, nothing if there is none.
 using ScriptLoader = std::function<std::optional<std::string>(const std::string& path)>;
 

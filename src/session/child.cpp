@@ -2,14 +2,18 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 
 namespace uscope::session {
 
-std::vector<std::string> split_command(const std::string& command) {
+std::vector<std::string> split_command(const std::string& command, bool has_quotes) {
   std::vector<std::string> words;
   std::string word;
   bool in_word = false;
@@ -23,9 +27,9 @@ std::vector<std::string> split_command(const std::string& command) {
       continue;
     }
     in_word = true;
-    if (c == '\\' && quote != '\'' && i + 1 < command.size()) {
+    if (has_quotes && c == '\\' && quote != '\'' && i + 1 < command.size()) {
       word += command[++i];
-    } else if (quote == 0 && (c == '\'' || c == '"')) {
+    } else if (has_quotes && quote == 0 && (c == '\'' || c == '"')) {
       quote = c;
     } else if (c == quote) {
       quote = 0;
@@ -37,9 +41,35 @@ std::vector<std::string> split_command(const std::string& command) {
   return words;
 }
 
-Result<Child> Child::start(const std::string& command) {
-  std::vector<std::string> words = split_command(command);
+namespace {
+
+bool is_executable_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// As execvp looks; empty if there is none.
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return is_executable_file(name) ? name : "";
+  const char* set = ::getenv("PATH");
+  std::string path = set != nullptr ? set : "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+  for (size_t start = 0; start <= path.size();) {
+    size_t end = std::min(path.find(':', start), path.size());
+    std::string file = path.substr(start, end - start) + "/" + name;
+    if (is_executable_file(file)) return file;
+    start = end + 1;
+  }
+  return "";
+}
+
+}  // namespace
+
+Result<Child> Child::start(const std::string& command, bool has_quotes) {
+  std::vector<std::string> words = split_command(command, has_quotes);
   if (words.empty()) return fail("-c needs a command");
+  std::string file = find_program(words[0]);
+  if (file.empty())
+    return fail("Failed to fork child: Path '" + words[0] + "' does not exist or is not executable");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -58,7 +88,7 @@ Result<Child> Child::start(const std::string& command) {
     char byte;
     ::close(go_write.get());
     if (::read(go_read.get(), &byte, 1) != 1) ::_exit(127);
-    ::execvp(argv[0], argv.data());
+    ::execv(file.c_str(), argv.data());
     int error = errno;
     if (::write(failed_write.get(), &error, sizeof error) < 0) ::_exit(126);
     ::_exit(127);
@@ -67,7 +97,9 @@ Result<Child> Child::start(const std::string& command) {
   child.pid_ = pid;
   child.go_ = std::move(go_write);
   child.failed_ = std::move(failed_read);
+  child.end_ = Fd(int(::syscall(SYS_pidfd_open, pid, 0)));
   child.name_ = words[0];
+  child.file_ = std::move(file);
   return child;
 }
 
@@ -75,7 +107,9 @@ Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       go_(std::move(other.go_)),
       failed_(std::move(other.failed_)),
+      end_(std::move(other.end_)),
       name_(std::move(other.name_)),
+      file_(std::move(other.file_)),
       status_(other.status_) {}
 
 Child::~Child() {

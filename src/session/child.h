@@ -15,13 +15,18 @@ namespace uscope::session {
 
 class Child {
  public:
-  // Split at blanks outside quotes, looked up in PATH, as bpftrace's -c does. Started, but not yet running.
-  static Result<Child> start(const std::string& command);
+  // Split at blanks (outside quotes, where these have a meaning), looked up in PATH. Started, but not yet
+  // running.
+  static Result<Child> start(const std::string& command, bool has_quotes = true);
   Child(Child&&) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();
 
   pid_t pid() const { return pid_; }
+  // The program's file.
+  const std::string& file() const { return file_; }
+  // Readable once it has ended. Not open on kernels that have none.
+  const Fd& end() const { return end_; }
   // Lets it run. An Error says why it could not be executed.
   Status release();
   // Its exit status once it has ended; nothing while it runs.
@@ -32,11 +37,12 @@ class Child {
   pid_t pid_ = -1;
   Fd go_;      // one byte lets it run
   Fd failed_;  // errno of a failed exec
-  std::string name_;
+  Fd end_;     // a pidfd
+  std::string name_, file_;
   std::optional<int> status_;
 };
 
-// The words of a command line; quotes group, backslashes escape.
-std::vector<std::string> split_command(const std::string& command);
+// The words of a command line; quotes group, backslashes escape, unless these have no meaning.
+std::vector<std::string> split_command(const std::string& command, bool has_quotes = true);
 
 }  // namespace uscope::session

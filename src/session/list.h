@@ -15,7 +15,8 @@ namespace uscope::session {
 struct ListRequest {
   std::string pattern;  // uprobe:FILE:GLOB, usdt:FILE:*, …; empty with a pid: everything in it
   std::optional<pid_t> pid;
-  bool verbose = false;  // with arguments and their types
+  bool verbose = false;      // with arguments and their types
+  bool is_bpftrace = false;  // nothing found is an empty list, not an Error that explains
 };
 
 struct ListResult {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +27,8 @@ class Reporter {
 
   // Set once the script has called exit().
   const std::optional<int>& exit_code() const { return exit_code_; }
+  // The same, and forgets it: tests exit one after the other.
+  std::optional<int> take_exit_code() { return std::exchange(exit_code_, std::nullopt); }
 
  private:
   void take_format(uint32_t id, Bytes payload);

@@ -1,62 +1,33 @@
 #include "session/run.h"
 
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <sys/utsname.h>
+#include <fmt/format.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <set>
 
-#include "codegen/generate.h"
+#include "codegen/disassemble.h"
 #include "engine/kernel/kernel_engine.h"
-#include "lang/compile.h"
 #include "lang/parser.h"
 #include "lang/printer.h"
 #include "process/info.h"
 #include "session/child.h"
+#include "session/compile_script.h"
 #include "session/reporter.h"
-#include "session/script_places.h"
-#include "session/script_probes.h"
-#include "session/script_types.h"
+#include "session/signals.h"
+#include "session/test_probes.h"
 #include "symbols/lookup.h"
 
 namespace uscope::session {
 namespace {
 
+using lang::MissingProbes;
 using lang::ProbeKind;
 
-// Interrupts end a script in good order: they are read here, where nothing is half done.
-class Signals {
- public:
-  Signals() {
-    ::sigemptyset(&set_);
-    ::sigaddset(&set_, SIGINT);
-    ::sigaddset(&set_, SIGTERM);
-    ::sigprocmask(SIG_BLOCK, &set_, &before_);
-    fd_ = Fd(::signalfd(-1, &set_, SFD_NONBLOCK | SFD_CLOEXEC));
-  }
-  ~Signals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-
-  bool arrived() {
-    signalfd_siginfo info;
-    return ::read(fd_.get(), &info, sizeof info) == sizeof info;
-  }
-
- private:
-  sigset_t set_, before_;
-  Fd fd_;
-};
-
-// Linux 6.9 counts the rounds of a script's loops itself.
-bool can_count_loops() {
-  utsname system{};
-  int major = 0, minor = 0;
-  if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
-  return major > 6 || (major == 6 && minor >= 9);
-}
+// Nobody tells of a process's end on kernels without pidfds; then it is looked for this often.
+constexpr auto kLookAgain = std::chrono::milliseconds(50);
 
 uint64_t boot_time_ns() {
   timespec now{};
@@ -64,12 +35,24 @@ uint64_t boot_time_ns() {
   return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
 }
 
+// The process of -p: ended is what it will be some day.
+struct Target {
+  process::ProcessInfo info;
+  Fd end;  // readable then
+};
+
+Result<Target> find_target_process(pid_t pid) {
+  TRY(process::ProcessInfo info, process::read_process(pid));
+  return Target{std::move(info), Fd(int(::syscall(SYS_pidfd_open, pid, 0)))};
+}
+
 // One compiled script on one engine.
 class Session {
  public:
-  Session(const lang::TypedProgram& program, const codegen::Compiled& compiled, view::Output& output,
-          event::SymbolNames& names)
-      : program_(program),
+  Session(const RunRequest& request, const lang::TypedProgram& program, const codegen::Compiled& compiled,
+          view::Output& output, event::SymbolNames& names)
+      : request_(request),
+        program_(program),
         compiled_(compiled),
         output_(output),
         reporter_(compiled.plan, engine_, names, output) {}
@@ -85,7 +68,7 @@ class Session {
                                    as_bytes({reinterpret_cast<char*>(&key), sizeof key}),
                                    as_bytes({reinterpret_cast<char*>(&now), sizeof now})));
     }
-    return {};
+    return engine_.wake_on(signals_.source());
   }
 
   Status run_all(ProbeKind kind) {
@@ -94,30 +77,15 @@ class Session {
     return {};
   }
 
-  Status attach(const std::vector<engine::Attachment>& attachments, bool quiet) {
-    TRY(engine::AttachReport report, engine_.attach(attachments));
-    for (const engine::AttachFailure& failure : report.failures)
-      output_.script_message(view::Severity::Warning, "",
-                             attachments[failure.attachment].file + ": " + failure.error.message());
-    has_events_ = !attachments.empty();
-    if (!quiet) output_.attached_probes(compiled_.uses.size() - report.failures.size());
-    return {};
-  }
+  Status attach(ScriptProbes::Placement placement, const view::Writer& report);
 
   // Until something ends it. A script of only begin and end probes ends by itself.
-  Status wait(Signals& signals, Child* child, const std::optional<process::ProcessInfo>& target) {
-    TRY_STATUS(drain(std::chrono::milliseconds(0)));
-    while (has_events_ && !reporter_.exit_code() && !signals.arrived()) {
-      TRY_STATUS(drain(std::chrono::milliseconds(50)));
-      if (child != nullptr && child->ended()) break;
-      if (target && !process::is_same_process(*target)) break;
-    }
-    return {};
-  }
+  Status wait(Child* child, const std::optional<Target>& target);
 
   Status finish(bool print_maps) {
     engine_.detach();
     TRY_STATUS(drain(std::chrono::milliseconds(0)));
+    is_ending_ = true;
     TRY_STATUS(run_all(ProbeKind::kEnd));
     TRY_STATUS(drain(std::chrono::milliseconds(0)));
     output_.end();
@@ -135,11 +103,8 @@ class Session {
     return sum;
   }
 
-  Status drain(std::chrono::milliseconds timeout) {
-    TRY(size_t got, engine_.poll(timeout, [this](Bytes record) { reporter_.take(record); }));
-    (void)got;
-    return {};
-  }
+  // --test and --bench.
+  Result<int> try_out(const view::Writer& report);
 
   int exit_code() const { return reporter_.exit_code().value_or(0); }
 
@@ -147,38 +112,111 @@ class Session {
   const lang::AttachSpec& point(const codegen::CodeUse& use) const {
     return program_.probes[use.probe].attach_points[use.attach_point];
   }
+  Status drain(std::chrono::milliseconds timeout) {
+    auto take = [this](Bytes record) {
+      // What probes report after exit(), until they are out, is not part of the script.
+      if (!reporter_.exit_code() || is_ending_) reporter_.take(record);
+    };
+    TRY([[maybe_unused]] size_t got, engine_.poll(timeout, take));
+    return {};
+  }
+  Status refuse(const std::vector<ScriptProbes::PointFailure>& failures, const view::Writer& report,
+                size_t attached) const;
 
+  const RunRequest& request_;
   const lang::TypedProgram& program_;
   const codegen::Compiled& compiled_;
   view::Output& output_;
+  Signals signals_;
   engine::kernel::KernelEngine engine_;
   Reporter reporter_;
   bool has_events_ = false;
+  bool is_ending_ = false;
 };
 
-std::vector<CodeAtPoint> points_of(const lang::TypedProgram& program, const codegen::Compiled& compiled) {
-  std::vector<CodeAtPoint> points;
-  for (const codegen::CodeUse& use : compiled.uses)
-    points.push_back({&program.probes[use.probe].attach_points[use.attach_point], use.code, use.cookie});
-  return points;
+// Failures of sites -> failures of probes: a probe has failed when none of its sites is left.
+std::vector<ScriptProbes::PointFailure> whole_failures(const std::vector<engine::Attachment>& attachments,
+                                                       const engine::AttachReport& report) {
+  std::map<uint64_t, size_t> left;
+  for (const engine::Attachment& attachment : attachments)
+    for (const engine::Site& site : attachment.sites) ++left[site.cookie];
+  std::vector<ScriptProbes::PointFailure> failures;
+  for (const engine::AttachFailure& failure : report.failures) {
+    uint64_t cookie = attachments[failure.attachment].sites[failure.site].cookie;
+    if (--left[cookie] == 0) failures.push_back({cookie, failure.error});
+  }
+  return failures;
 }
 
-lang::CompileInputs compile_inputs(const RunRequest& request, ScriptProbes& probes) {
-  lang::CompileInputs inputs;
-  inputs.command_line = request.command_line;
-  inputs.allow_unsafe = request.allow_unsafe;
-  inputs.environment = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-  };
-  inputs.matcher = [&probes](const lang::AttachSpec& point, lang::Diagnostics& diagnostics) {
-    return probes.match(point, diagnostics);
-  };
-  inputs.loader = [](const std::string& path) -> std::optional<std::string> {
-    auto text = read_text_file(path);
-    return text ? std::optional<std::string>(std::move(*text)) : std::nullopt;
-  };
-  return inputs;
+Status Session::attach(ScriptProbes::Placement placement, const view::Writer& report) {
+  for (const codegen::CodeUse& use : compiled_.uses) {
+    has_events_ |= point(use).kind == ProbeKind::kSelf;
+    if (request_.verbose) report("Trying to attach probe: " + point(use).text + "\n");
+  }
+  TRY(engine::AttachReport attached, engine_.attach(placement.attachments));
+  std::vector<ScriptProbes::PointFailure> failures = std::move(placement.failures);
+  size_t count = placement.placed;
+  for (auto& failure : whole_failures(placement.attachments, attached)) {
+    failures.push_back(std::move(failure));
+    --count;
+  }
+  TRY_STATUS(refuse(failures, report, count));
+  has_events_ |= !placement.attachments.empty();
+  if (!request_.quiet) output_.attached_probes(count);
+  return {};
+}
+
+Status Session::refuse(const std::vector<ScriptProbes::PointFailure>& failures, const view::Writer& report,
+                       size_t attached) const {
+  MissingProbes how = program_.settings.missing_probes;
+  for (const ScriptProbes::PointFailure& failure : failures) {
+    bool is_known = failure.cookie < compiled_.plan.probes.size();
+    std::string text = is_known ? compiled_.plan.probes[failure.cookie] : "a part of a return probe";
+    if (how == MissingProbes::kError) {
+      report("ERROR: " + failure.error.message() + "\n");
+      return fail(
+          fmt::format("Unable to attach probe: {}. If this is expected, set the 'missing_probes' "
+                      "config variable to 'warn'.",
+                      text));
+    }
+    if (how == MissingProbes::kWarn && request_.with_warnings)
+      report(fmt::format("WARNING: {}\nWARNING: Unable to attach probe: {}. Skipping.\n",
+                         failure.error.message(), text));
+  }
+  if (!failures.empty() && attached == 0) return fail("Attachment failed for all probes.");
+  return {};
+}
+
+Status Session::wait(Child* child, const std::optional<Target>& target) {
+  bool is_told = (child == nullptr || child->end().is_open()) && (!target || target->end.is_open());
+  if (child != nullptr) TRY_STATUS(engine_.wake_on(child->end()));
+  if (target) TRY_STATUS(engine_.wake_on(target->end));
+  TRY_STATUS(drain(std::chrono::milliseconds(0)));
+  while (has_events_ && !reporter_.exit_code()) {
+    Signals::Arrived arrived = signals_.take();
+    for (unsigned i = 0; i < arrived.user_signals; ++i) TRY_STATUS(run_all(ProbeKind::kSelf));
+    if (arrived.wants_end) break;
+    TRY_STATUS(drain(is_told && arrived.user_signals == 0 ? std::chrono::milliseconds(1000) : kLookAgain));
+    if (child != nullptr && child->ended()) break;
+    if (target && !process::is_same_process(target->info)) break;
+  }
+  return {};
+}
+
+Result<int> Session::try_out(const view::Writer& report) {
+  bool is_bench = request_.mode == ScriptMode::Bench;
+  std::vector<NamedCode> codes;
+  for (const codegen::CodeUse& use : compiled_.uses)
+    if (point(use).kind == (is_bench ? ProbeKind::kBench : ProbeKind::kTest))
+      codes.push_back({point(use).event, use.code});
+  TRY(codes, filter_by_name(std::move(codes), request_.probe_filter));
+  if (is_bench) {
+    TRY_STATUS(run_benchmarks(codes, engine_, output_));
+    return 0;
+  }
+  auto poll = [this] { return drain(std::chrono::milliseconds(0)); };
+  auto failed = [this] { return reporter_.take_exit_code().value_or(0) != 0; };
+  return run_tests(codes, engine_, poll, failed, report);
 }
 
 // In the order of codegen's cookies: every attach point of every probe.
@@ -192,57 +230,94 @@ std::vector<std::string> probe_functions(const lang::TypedProgram& program) {
   return functions;
 }
 
+// All but those that only --test and --bench run.
+std::vector<CodeAtPoint> points_of(const lang::TypedProgram& program, const codegen::Compiled& compiled) {
+  std::vector<CodeAtPoint> points;
+  for (const codegen::CodeUse& use : compiled.uses) {
+    const lang::AttachSpec& point = program.probes[use.probe].attach_points[use.attach_point];
+    if (point.kind != ProbeKind::kTest && point.kind != ProbeKind::kBench)
+      points.push_back({&point, use.code, use.cookie});
+  }
+  return points;
+}
+
+bool wants(const RunRequest& request, std::string_view stage) {
+  return std::ranges::any_of(request.debug_stages,
+                             [&](const std::string& asked) { return asked == stage || asked == "all"; });
+}
+
+void show_program(const RunRequest& request, ScriptCompiler& compiler, const lang::TypedProgram& program,
+                  const view::Writer& report) {
+  if (wants(request, "ast") || wants(request, "parse"))
+    report("The script as parsed\n--------------------\n" + compiler.tree() + "\n");
+  if (wants(request, "types")) report("Its types\n---------\n" + show_types(program) + "\n");
+}
+
+// `-- --help`: what the script's own options are.
+std::string help_of(const lang::TypedProgram& program) {
+  if (program.options.empty()) return "HINT: no custom program options defined.\n";
+  std::string text = "HINT: expected program options:\n";
+  for (const lang::NamedOption& option : program.options)
+    text += fmt::format("--{}{}{}\n", option.name, option.help.empty() ? "" : ": ", option.help);
+  return text;
+}
+
 }  // namespace
 
 Result<int> run_script(const RunRequest& request, view::Output& output, LiveNames& names,
                        const view::Writer& report) {
-  std::optional<process::ProcessInfo> target;
+  std::optional<Target> target;
   if (request.pid) {
-    TRY(target, process::read_process(*request.pid));
+    TRY(target, find_target_process(*request.pid));
   }
   std::optional<Child> child;
   if (!request.command.empty() && !request.dry_run) {
-    TRY(Child started, Child::start(request.command));
+    TRY(Child started, Child::start(request.command, request.command_has_quotes));
     child.emplace(std::move(started));
   }
-  std::optional<pid_t> pid = child ? std::optional(child->pid()) : request.pid;
+  ProbeScope scope{request.pid, "", request.allow_unsafe, request.is_bpftrace};
+  if (child) scope.pid = child->pid();
+  if (child) scope.command_file = child->file();
 
-  ScriptTypes types;
-  ScriptProbes probes(types, pid);
-  lang::SourceSet sources;
-  lang::Diagnostics diagnostics;
-  uint32_t source = sources.add(request.name, request.text);
-  auto program = lang::compile(sources, source, compile_inputs(request, probes), types, diagnostics);
-  if (std::string messages = diagnostics.render(sources, request.with_warnings); !messages.empty())
-    report(messages);
+  ScriptCompiler compiler(request, scope);
+  std::string messages;
+  auto program = compiler.compile(messages);
+  if (!messages.empty()) report(messages);
   if (!program) return 1;
-
-  ScriptPlaces places(types);
-  codegen::Inputs inputs;
-  inputs.sources = &sources;
-  inputs.types = &types;
-  inputs.places = &places;
-  inputs.loops = can_count_loops() ? codegen::Loops::MayGoto : codegen::Loops::Walked;
-  inputs.possible_cpus = uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
-  if (child) inputs.child_pid = uint32_t(child->pid());
-  TRY(codegen::Compiled compiled, codegen::generate(*program, inputs));
+  if (request.command_line.named.contains("help")) {
+    report(help_of(*program));
+    return 1;
+  }
+  if (program->probes.empty()) {
+    report("No probes to attach\n");
+    return 1;
+  }
+  show_program(request, compiler, *program, report);
+  TRY(codegen::Compiled compiled,
+      compiler.generate(*program, child ? std::optional(child->pid()) : std::nullopt));
+  std::vector<CodeAtPoint> points = points_of(*program, compiled);
+  if (points.empty() && request.mode == ScriptMode::Run)
+    return fail("No probes attached; use --test to run test probes.");
   ReturnProbes returns(compiled.program, program->settings.kernel_return_probes);
-  TRY(ScriptProbes::Placement placement, probes.attachments(points_of(*program, compiled), returns));
+  ScriptProbes::Placement placement = compiler.probes().attachments(points, returns);
   if (request.with_warnings)
     for (const std::string& text : placement.warnings) report("WARNING: " + text + "\n");
+  for (const char* stage : {"bytecode", "dis", "codegen", "codegen-opt"})
+    if (wants(request, stage)) {
+      report("What is loaded\n--------------\n" + codegen::disassemble(compiled.program) + "\n");
+      break;
+    }
   if (request.dry_run) return 0;
   names.set_probe_functions(probe_functions(*program));
 
-  Signals signals;
-  Session session(*program, compiled, output, names);
+  Session session(request, *program, compiled, output, names);
   TRY_STATUS(session.load());
+  if (request.mode != ScriptMode::Run) return session.try_out(report);
   TRY_STATUS(session.run_all(ProbeKind::kBegin));
-  TRY_STATUS(session.attach(placement.attachments, request.quiet));
-  // bpftrace's test suite waits for this line.
-  if (std::getenv("__BPFTRACE_NOTIFY_PROBES_ATTACHED") != nullptr)
-    output.printf("__BPFTRACE_NOTIFY_PROBES_ATTACHED\n");
+  TRY_STATUS(session.attach(std::move(placement), report));
+  request.on_attached();
   if (child) TRY_STATUS(child->release());
-  TRY_STATUS(session.wait(signals, child ? &*child : nullptr, target));
+  TRY_STATUS(session.wait(child ? &*child : nullptr, target));
   TRY_STATUS(session.finish(program->settings.print_maps_on_exit));
   if (auto map = returns.unreported_map())
     if (uint64_t calls = session.sum_of(*map); calls != 0)

@@ -4,8 +4,10 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "lang/parameters.h"
@@ -14,16 +16,28 @@
 
 namespace uscope::session {
 
+// Which of a script's probes are run.
+enum class ScriptMode { Run, Test, Bench };
+
 struct RunRequest {
   std::string name = "stdin";  // what diagnostics call the script
   std::string text;
   lang::CommandLine command_line;
   std::optional<pid_t> pid;
   std::string command;  // -c: started with the script, and its end ends the script
+  bool command_has_quotes = true;
+  bool is_bpftrace = false;  // be as strict as bpftrace
   bool allow_unsafe = false;
   bool dry_run = false;  // compile, load nothing
   bool quiet = false;    // no "Attached …"
+  bool verbose = false;
   bool with_warnings = true;
+  bool with_helper_warnings = false;                        // -k
+  std::vector<std::string> include_folders, include_files;  // -I, --include
+  std::vector<std::string> debug_stages;                    // -d
+  ScriptMode mode = ScriptMode::Run;
+  std::string probe_filter;  // a regular expression over names of test and bench probes; empty: all
+  std::function<void()> on_attached = [] {};
 };
 
 // Runs until the script exits, the command ends, or a signal comes. Yields the exit code.

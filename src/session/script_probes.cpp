@@ -18,115 +18,7 @@ using lang::ProbeKind;
 using symbols::FunctionSymbol;
 using symbols::ImageSymbols;
 
-std::string probe_name(const AttachSpec& point, const std::string& file, std::string_view function) {
-  return std::string(lang::spell(point.kind)) + ":" + file + ":" + std::string(function) +
-         (point.offset != 0 ? "+" + std::to_string(point.offset) : "");
-}
-
 }  // namespace
-
-std::vector<AttachSpec> ScriptProbes::match(const AttachSpec& point, lang::Diagnostics& diagnostics) {
-  switch (point.kind) {
-    case ProbeKind::kUprobe:
-    case ProbeKind::kUretprobe:
-      return match_functions(point, diagnostics);
-    case ProbeKind::kUsdt:
-      return match_usdt(point, diagnostics);
-    default:
-      return {point};
-  }
-}
-
-std::vector<AttachSpec> ScriptProbes::match_functions(const AttachSpec& point,
-                                                      lang::Diagnostics& diagnostics) {
-  std::vector<AttachSpec> matches;
-  auto files = probe::find_image_files(point.target, pid_);
-  if (!files) {
-    diagnostics.error(point.span, files.error().what()).hint = files.error().hint();
-    return matches;
-  }
-  for (const probe::ImageFile& file : *files) {
-    auto image = types_.image(file.opened, file.root);
-    if (!image) {
-      if (files->size() == 1) diagnostics.error(point.span, image.error().message());
-      continue;
-    }
-    AttachSpec found = point;
-    found.target = file.opened;
-    if (point.address) {
-      auto start = probe::check_instruction_start(**image, ImageAddr{*point.address});
-      if (!start)
-        diagnostics.error(point.span, start.error().what()).hint = start.error().hint();
-      else
-        matches.push_back(found);
-      continue;
-    }
-    if (!point.source_file.empty()) {
-      probe::PerfPoint line;
-      line.place = point.source_file;
-      line.line = uint32_t(point.line);
-      auto sites = probe::resolve_point(**image, line, probe::Ambiguity::TakeAll);
-      if (!sites) diagnostics.error(point.span, sites.error().what()).hint = sites.error().hint();
-      for (const probe::Site& site : sites ? *sites : std::vector<probe::Site>()) {
-        found.address = site.address.value;
-        found.function = site.function;
-        matches.push_back(found);
-      }
-      continue;
-    }
-    auto spelling = point.cpp ? symbols::Spelling::Demangled : symbols::Spelling::Any;
-    symbols::Lookup lookup = symbols::find_functions(**image, point.function, spelling);
-    if (lookup.found.empty() && files->size() == 1)
-      diagnostics.error(point.span, symbols::explain_missing(**image, point.function, lookup));
-    const FunctionSymbol* last = nullptr;
-    for (const FunctionSymbol* function : lookup.found) {
-      // Versions of one name share an address; aliases are probes of their own, as their names differ.
-      if (last != nullptr && last->name == function->name && last->address == function->address) continue;
-      last = function;
-      ImageAddr address = function->address + point.offset;
-      if (point.offset != 0) {
-        auto start = probe::check_instruction_start(**image, address);
-        if (!start) {
-          diagnostics.error(point.span, start.error().what()).hint = start.error().hint();
-          continue;
-        }
-      }
-      found.address = address.value;
-      found.function = function->name;
-      found.text = probe_name(point, file.shown, function->name);
-      matches.push_back(found);
-    }
-  }
-  if (matches.empty() && !diagnostics.has_errors())
-    diagnostics.error(point.span,
-                      "No matches for " + point.text + ": no function of " + point.target + " matches");
-  return matches;
-}
-
-std::vector<AttachSpec> ScriptProbes::match_usdt(const AttachSpec& point, lang::Diagnostics& diagnostics) {
-  std::vector<AttachSpec> matches;
-  auto files = probe::find_image_files(point.target, pid_);
-  if (!files) {
-    diagnostics.error(point.span, files.error().what()).hint = files.error().hint();
-    return matches;
-  }
-  for (const probe::ImageFile& file : *files) {
-    auto image = types_.image(file.opened, file.root);
-    if (!image || !(*image)->is_elf()) continue;
-    for (const image::UsdtProbe& usdt : image::read_usdt_probes((*image)->elf())) {
-      if (!point.provider.empty() && !glob_match(point.provider, usdt.provider)) continue;
-      if (!glob_match(point.function, usdt.name)) continue;
-      AttachSpec found = point;
-      found.target = file.opened;
-      found.provider = usdt.provider;
-      found.function = usdt.name;
-      found.text = "usdt:" + file.shown + ":" + found.provider + ":" + found.function;
-      matches.push_back(std::move(found));
-    }
-  }
-  if (matches.empty()) diagnostics.error(point.span, "no USDT probe matches " + point.text);
-  return matches;
-}
 
 Attachment& ScriptProbes::group(uint32_t code, const std::string& file, Attachment::Kind kind,
                                 std::vector<Attachment>& attachments) const {
@@ -136,7 +28,7 @@ Attachment& ScriptProbes::group(uint32_t code, const std::string& file, Attachme
   attachment.code = code;
   attachment.kind = kind;
   attachment.file = file;
-  attachment.pid = pid_;
+  attachment.pid = scope_.pid;
   return attachments.emplace_back(std::move(attachment));
 }
 
@@ -186,48 +78,44 @@ Status ScriptProbes::add_sites(const CodeAtPoint& point, ReturnProbes& returns,
       TRY(const ImageSymbols* image, types_.image(spec.target));
       return add_usdt(point, *image, attachments);
     }
-    case ProbeKind::kInterval:
-    case ProbeKind::kProfile: {
-      Attachment attachment;
-      attachment.code = point.code;
-      attachment.kind =
-          spec.kind == ProbeKind::kInterval ? Attachment::Kind::Interval : Attachment::Kind::Profile;
-      attachment.period = spec.frequency != 0 ? 1'000'000'000 / spec.frequency : spec.period_ns;
-      attachments.push_back(std::move(attachment));
-      return {};
-    }
     case ProbeKind::kBegin:
     case ProbeKind::kEnd:
     case ProbeKind::kSelf:
+    case ProbeKind::kTest:
+    case ProbeKind::kBench:
       return {};  // run by the session
     default:
-      return fail(
-          Error(spec.text + ": " + std::string(lang::spell(spec.kind)) + " probes are not supported yet"));
+      return add_event(point, attachments);
   }
 }
 
-Result<ScriptProbes::Placement> ScriptProbes::attachments(const std::vector<CodeAtPoint>& points,
-                                                          ReturnProbes& returns) {
+ScriptProbes::Placement ScriptProbes::attachments(const std::vector<CodeAtPoint>& points,
+                                                  ReturnProbes& returns) {
   Placement placement;
   // What one attach point of the script stands for shares its place there.
   struct Refused {
-    size_t count = 0, of = 0;
-    std::optional<Error> first;
+    size_t of = 0;
+    std::vector<PointFailure> failures;
   };
   std::map<uint32_t, Refused> by_place;
   for (const CodeAtPoint& point : points) {
     Refused& refused = by_place[point.point->span.begin];
     ++refused.of;
     auto added = add_sites(point, returns, placement.attachments);
-    if (added) continue;
-    ++refused.count;
-    if (!refused.first) refused.first = added.error();
+    if (added)
+      ++placement.placed;
+    else
+      refused.failures.push_back({point.cookie, std::move(added).error()});
   }
   for (auto& [place, refused] : by_place) {
-    if (refused.count == 0) continue;
-    if (refused.count == refused.of) return fail(std::move(*refused.first));
-    placement.warnings.push_back(std::to_string(refused.count) + " of " + std::to_string(refused.of) +
-                                 " functions are left out; the first: " + refused.first->what());
+    if (refused.failures.empty()) continue;
+    if (refused.failures.size() == refused.of) {
+      for (PointFailure& failure : refused.failures) placement.failures.push_back(std::move(failure));
+      continue;
+    }
+    placement.warnings.push_back(
+        std::to_string(refused.failures.size()) + " of " + std::to_string(refused.of) +
+        " functions are left out; the first: " + refused.failures.front().error.what());
   }
   for (std::string& text : returns.warnings()) placement.warnings.push_back(std::move(text));
   return placement;

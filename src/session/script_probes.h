@@ -11,8 +11,10 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "lang/compile.h"
 #include "lang/diagnostics.h"
 #include "lang/typed_program.h"
+#include "probe/image_files.h"
 #include "session/return_probes.h"
 #include "session/script_types.h"
 
@@ -25,26 +27,55 @@ struct CodeAtPoint {
   uint64_t cookie = 0;
 };
 
+// Where a script looks, and how strictly.
+struct ProbeScope {
+  std::optional<pid_t> pid;   // only this process
+  std::string command_file;   // -c: the program that `pid` will become
+  bool allow_unsafe = false;  // --unsafe
+  bool is_bpftrace = false;   // refuse what bpftrace refuses
+};
+
 class ScriptProbes {
  public:
-  ScriptProbes(ScriptTypes& types, std::optional<pid_t> pid) : types_(types), pid_(pid) {}
+  ScriptProbes(ScriptTypes& types, ProbeScope scope) : types_(types), scope_(std::move(scope)) {}
 
-  // The attach points that one stands for: files and functions by name, with their addresses. Says what is
-  // missing through the diagnostics.
-  std::vector<lang::AttachSpec> match(const lang::AttachSpec& point, lang::Diagnostics& diagnostics);
+  // The attach points that one stands for: files and functions by name, with their addresses.
+  lang::ProbeMatches match(const lang::AttachSpec& point, lang::Diagnostics& diagnostics);
 
-  // Sites of one code in one file go into one attachment. A probe that cannot be placed safely is an Error;
-  // one of many by a wildcard is left out, and said. `returns` may add to the program.
+  // Sites of one code in one file go into one attachment; that of an event (a timer, a tracepoint) has one
+  // site, for its cookie. A point that cannot be placed safely is a failure; one of many by a wildcard is
+  // left out, and said. `returns` may add to the program.
+  struct PointFailure {
+    uint64_t cookie = 0;
+    Error error;
+  };
   struct Placement {
     std::vector<engine::Attachment> attachments;
+    std::vector<PointFailure> failures;
     std::vector<std::string> warnings;
+    size_t placed = 0;  // points
   };
-  Result<Placement> attachments(const std::vector<CodeAtPoint>& points, ReturnProbes& returns);
+  Placement attachments(const std::vector<CodeAtPoint>& points, ReturnProbes& returns);
 
  private:
-  std::vector<lang::AttachSpec> match_functions(const lang::AttachSpec& point,
-                                                lang::Diagnostics& diagnostics);
-  std::vector<lang::AttachSpec> match_usdt(const lang::AttachSpec& point, lang::Diagnostics& diagnostics);
+  // match_probes.cpp
+  std::optional<std::vector<probe::ImageFile>> files_of(const lang::AttachSpec& point,
+                                                        lang::Diagnostics& diagnostics);
+  Result<std::vector<probe::ImageFile>> find_files(const lang::AttachSpec& point) const;
+  lang::ProbeMatches match_functions(const lang::AttachSpec& point, lang::Diagnostics& diagnostics);
+  void match_address(const lang::AttachSpec& point, const probe::ImageFile& file,
+                     const symbols::ImageSymbols& image, lang::ProbeMatches& matches);
+  void match_line(const lang::AttachSpec& point, const probe::ImageFile& file,
+                  const symbols::ImageSymbols& image, lang::ProbeMatches& matches);
+  void match_names(const lang::AttachSpec& point, const probe::ImageFile& file,
+                   const symbols::ImageSymbols& image, lang::ProbeMatches& matches);
+  // Says in `matches` why not.
+  bool can_be_probed(const lang::AttachSpec& point, const probe::ImageFile& file,
+                     const symbols::ImageSymbols& image, const symbols::FunctionSymbol& function,
+                     lang::ProbeMatches& matches) const;
+  lang::ProbeMatches match_usdt(const lang::AttachSpec& point, lang::Diagnostics& diagnostics);
+  lang::ProbeMatches match_tracepoints(const lang::AttachSpec& point) const;
+
   Status add_sites(const CodeAtPoint& point, ReturnProbes& returns,
                    std::vector<engine::Attachment>& attachments);
   Status add_entry(const CodeAtPoint& point, const ScriptTypes::Place& place,
@@ -53,11 +84,13 @@ class ScriptProbes {
                      std::vector<engine::Attachment>& attachments);
   Status add_usdt(const CodeAtPoint& point, const symbols::ImageSymbols& image,
                   std::vector<engine::Attachment>& attachments);
+  // event_probes.cpp
+  Status add_event(const CodeAtPoint& point, std::vector<engine::Attachment>& attachments) const;
   engine::Attachment& group(uint32_t code, const std::string& file, engine::Attachment::Kind kind,
                             std::vector<engine::Attachment>& attachments) const;
 
   ScriptTypes& types_;
-  std::optional<pid_t> pid_;
+  ProbeScope scope_;
 };
 
 }  // namespace uscope::session

@@ -23,6 +23,7 @@ FunctionSymbol from_elf(const image::Symbol& symbol, NameSource source) {
   function.name = symbol.name;
   function.address = symbol.address;
   function.size = symbol.size;
+  function.size_is_guess = symbol.size_is_guess;
   function.source = source;
   function.is_ifunc = symbol.kind == image::SymbolKind::IndirectFunction;
   function.is_global = symbol.binding != image::SymbolBinding::Local;

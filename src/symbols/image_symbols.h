@@ -34,6 +34,7 @@ struct FunctionSymbol {
   NameSource source = NameSource::Symtab;
   bool is_ifunc = false;
   bool is_global = false;
+  bool size_is_guess = false;   // the table says 0; it reaches to what follows
   std::string_view version;     // GLIBC_2.14; empty if none
   std::string_view short_name;  // .NET: Ns.Type::Method, what a user types; empty elsewhere
 };

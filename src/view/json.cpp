@@ -240,17 +240,14 @@ void JsonOutput::lost_events(uint64_t count) {
   out_(fmt::format("{{\"type\": \"lost_events\", \"count\": {0}, \"data\": {{\"events\": {0}}}}}\n", count));
 }
 
-void JsonOutput::benchmark_results(const std::vector<std::pair<std::string, uint64_t>>& results) {
-  std::string line = "{\"type\": \"benchmark_results\", \"data\": {";
-  bool first = true;
-  for (const auto& [name, time] : results) {
-    if (!first) line += ", ";
-    first = false;
-    append_json_string(line, name);
-    fmt::format_to(std::back_inserter(line), ": {}", time);
+void JsonOutput::benchmark_results(const std::vector<Benchmark>& results) {
+  std::string lines;
+  for (const Benchmark& result : results) {
+    lines += "{\"type\": \"benchmark_result\", \"data\": {";
+    append_json_string(lines, result.name);
+    lines += fmt::format(": {{\"average\": {}, \"iters\": {}}}}}}}\n", result.average_ns, result.iterations);
   }
-  line += "}}\n";
-  out_(line);
+  out_(lines);
 }
 
 }  // namespace uscope::view

@@ -7,7 +7,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "event/symbol_names.h"
@@ -28,6 +27,11 @@ struct HelperFailure {
   int64_t result = 0;   // minus an errno
 };
 
+struct Benchmark {
+  std::string name;
+  uint64_t average_ns = 0, iterations = 0;
+};
+
 class Output {
  public:
   virtual ~Output() = default;
@@ -46,8 +50,8 @@ class Output {
   virtual void script_message(Severity severity, std::string_view place, std::string_view text) = 0;
   virtual void helper_error(const HelperFailure& failure) = 0;
   virtual void lost_events(uint64_t count) = 0;
-  // Times in nanoseconds, by name: --mode bench.
-  virtual void benchmark_results(const std::vector<std::pair<std::string, uint64_t>>& results) = 0;
+  // --mode bench.
+  virtual void benchmark_results(const std::vector<Benchmark>& results) = 0;
   // The script has ended; maps that follow are its last.
   virtual void end() = 0;
 };

@@ -22,14 +22,6 @@ bool is_drawn(const event::Value& value) {
 
 std::string with_newline(std::string_view text) { return std::string(text) + "\n"; }
 
-// 1500 -> "1us": a whole number of the largest unit that fits.
-std::string duration_text(uint64_t nanoseconds) {
-  if (nanoseconds >= 1000000000) return fmt::format("{}s", nanoseconds / 1000000000);
-  if (nanoseconds >= 1000000) return fmt::format("{}ms", nanoseconds / 1000000);
-  if (nanoseconds >= 1000) return fmt::format("{}us", nanoseconds / 1000);
-  return fmt::format("{}ns", nanoseconds);
-}
-
 }  // namespace
 
 void TextOutput::attached_probes(uint64_t count) {
@@ -98,16 +90,11 @@ void TextOutput::helper_error(const HelperFailure& failure) {
 
 void TextOutput::lost_events(uint64_t count) { diagnostics_(fmt::format("Lost {} events\n", count)); }
 
-void TextOutput::benchmark_results(const std::vector<std::pair<std::string, uint64_t>>& results) {
-  constexpr std::string_view kName = "BENCHMARK", kTime = "AVERAGE TIME";
-  size_t width = kName.size();
-  for (const auto& [name, time] : results) width = std::max(width, name.size());
-  std::string rule = fmt::format("+{:-<{}}+{:-<{}}+\n", "", width + 2, "", kTime.size() + 2);
-  std::string text = rule + fmt::format("| {:<{}} | {} |\n", kName, width, kTime) + rule;
-  for (const auto& [name, time] : results) {
-    text += fmt::format("| {:<{}} | {:<{}} |\n", name, width, duration_text(time), kTime.size());
-  }
-  out_(text + rule + "\n");
+void TextOutput::benchmark_results(const std::vector<Benchmark>& results) {
+  std::string text = fmt::format("{:<41}{:<15}{}\n{:-<66}\n", "Benchmark", "Time(ns)", "Iterations", "");
+  for (const Benchmark& result : results)
+    text += fmt::format("{:<41}{:<15}{}\n", result.name, result.average_ns, result.iterations);
+  out_(text);
 }
 
 }  // namespace uscope::view

@@ -23,7 +23,7 @@ class TextOutput final : public Output {
   void script_message(Severity severity, std::string_view place, std::string_view text) override;
   void helper_error(const HelperFailure& failure) override;
   void lost_events(uint64_t count) override;
-  void benchmark_results(const std::vector<std::pair<std::string, uint64_t>>& results) override;
+  void benchmark_results(const std::vector<Benchmark>& results) override;
   void end() override { out_("\n\n"); }
 
  private:

@@ -31,6 +31,8 @@ CodeKind code_kind_for(Kind kind) {
       return CodeKind::Timer;
     case Kind::Profile:
     case Kind::Software:
+    case Kind::Hardware:
+    case Kind::Watchpoint:
       return CodeKind::PerfEvent;
     case Kind::Tracepoint:
       return CodeKind::Tracepoint;
@@ -48,6 +50,13 @@ size_t count_cookies(const std::vector<Site>& sites) {
   std::set<uint64_t> cookies;
   for (const Site& site : sites) cookies.insert(site.cookie);
   return cookies.size();
+}
+
+bool run_once(int program) {
+  bpf_attr attributes;
+  std::memset(&attributes, 0, sizeof attributes);
+  attributes.test.prog_fd = uint32_t(program);
+  return bpf_call(BPF_PROG_TEST_RUN, &attributes, sizeof attributes.test) == 0;
 }
 
 bool is_user_probe(const Attachment& attachment) {
@@ -195,10 +204,20 @@ Status KernelEngine::attach_event(const Attachment& attachment) {
     events_.push_back(std::move(*link));
     return {};
   }
+  if (attachment.kind == Kind::Watchpoint) {
+    TRY(int code, program(attachment.code, Shape::PerfEvent));
+    Watch watch{attachment.watched_address, attachment.watched_length, attachment.watched_accesses,
+                attachment.pid};
+    TRY(auto events, run_watching(watch, code));
+    for (Fd& each : events) events_.push_back(std::move(each));
+    return {};
+  }
   TRY(int code, program(attachment.code, Shape::PerfEvent, attachment.pid));
-  bool is_profile = attachment.kind == Kind::Profile;
-  uint64_t event = is_profile ? uint64_t(PERF_COUNT_SW_CPU_CLOCK) : attachment.software_event;
-  TRY(auto events, run_sampled(event, attachment.period, code));
+  SampledEvent event;
+  event.type = attachment.kind == Kind::Hardware ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE;
+  event.event = attachment.kind == Kind::Profile ? uint64_t(PERF_COUNT_SW_CPU_CLOCK) : attachment.perf_event;
+  event.period = attachment.period;
+  TRY(auto events, run_sampled(event, code));
   for (Fd& each : events) events_.push_back(std::move(each));
   return {};
 }
@@ -210,12 +229,23 @@ Status KernelEngine::run(uint32_t code) {
   if (kind != CodeKind::RunOnce && kind != CodeKind::Timer)
     return fail("running " + program_.codes[code].name + ": it is compiled for an event");
   TRY(int fd, program(code, Shape::TestRun));
-  bpf_attr attributes;
-  std::memset(&attributes, 0, sizeof attributes);
-  attributes.test.prog_fd = uint32_t(fd);
-  if (bpf_call(BPF_PROG_TEST_RUN, &attributes, sizeof attributes.test) != 0)
-    return fail(Error::from_errno("running " + program_.codes[code].name, errno));
+  if (!run_once(fd)) return fail(Error::from_errno("running " + program_.codes[code].name, errno));
   return {};
+}
+
+Result<uint64_t> KernelEngine::cost_of_run() {
+  constexpr int kRuns = 2000;
+  codegen::Code nothing;
+  nothing.name = "nothing";
+  nothing.kind = CodeKind::RunOnce;
+  nothing.instructions = {bpf_insn{BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, 0},
+                          bpf_insn{BPF_JMP | BPF_EXIT, 0, 0, 0, 0}};
+  TRY(Fd program, load_code(nothing, maps_, Shape::TestRun));
+  auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < kRuns; i++)
+    if (!run_once(program.get())) return fail(Error::from_errno("running a program", errno));
+  auto took = std::chrono::steady_clock::now() - start;
+  return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count()) / kRuns;
 }
 
 Result<const Map*> KernelEngine::map_at(uint32_t index) const {

@@ -43,8 +43,10 @@ class KernelEngine final : public Engine {
   Status load(const codegen::Program& program) override;
   Result<AttachReport> attach(const std::vector<Attachment>& attachments) override;
   Status run(uint32_t code) override;
+  Result<uint64_t> cost_of_run() override;
   Result<size_t> poll(std::chrono::milliseconds timeout,
                       const std::function<void(Bytes)>& on_record) override;
+  Status wake_on(const Fd& source) override;
   uint64_t lost() override;
   Status for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) override;
   Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) override;

@@ -65,6 +65,11 @@ Status KernelEngine::run_due_timers() {
   return {};
 }
 
+Status KernelEngine::wake_on(const Fd& source) {
+  if (!source.is_open()) return {};
+  return watch(epoll_, source.get());
+}
+
 bool KernelEngine::has_records() const {
   return std::any_of(rings_.begin(), rings_.end(), [](const RingBuffer& ring) { return ring.has_records(); });
 }

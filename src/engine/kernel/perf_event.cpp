@@ -76,31 +76,66 @@ OrErrno<Fd> run_at_event(Fd event, int program, uint64_t cookie) {
   return event;
 }
 
-Result<std::vector<Fd>> run_sampled(uint64_t software_event, uint64_t period, int program) {
-  if (period == 0) return fail("an event with a period of zero");
+namespace {
+
+Error refused(std::string_view what, int error_number) {
+  Error error = Error::from_errno(what, error_number);
+  if (error_number == EACCES || error_number == EPERM)
+    return std::move(error).with_hint("it needs root or CAP_PERFMON");
+  if (error_number == ENOENT || error_number == EOPNOTSUPP)
+    return std::move(error).with_hint(
+        "this machine does not count that event; virtual machines often lack it");
+  if (error_number == ENOSPC) return std::move(error).with_hint("No more HW registers left");
+  return error;
+}
+
+Status start_event(const Fd& event, int program) {
+  if (::ioctl(event.get(), PERF_EVENT_IOC_SET_BPF, program) != 0 ||
+      ::ioctl(event.get(), PERF_EVENT_IOC_ENABLE, 0) != 0)
+    return fail(Error::from_errno("starting a perf event", errno));
+  return {};
+}
+
+Result<std::vector<Fd>> run_on_every_processor(const perf_event_attr& attributes, int program) {
   TRY(auto cpus, online_cpus());
-  perf_event_attr attributes = blank_attributes();
-  attributes.type = PERF_TYPE_SOFTWARE;
-  attributes.config = software_event;
-  attributes.sample_period = period;
-  attributes.disabled = 1;
   std::vector<Fd> events;
   for (int cpu : cpus) {
     auto event = open_perf_event(attributes, -1, cpu);
     if (!event && event.error() == ENODEV) continue;  // went offline meanwhile
-    if (!event) {
-      Error error =
-          Error::from_errno(fmt::format("opening a perf event on processor {}", cpu), event.error());
-      if (event.error() == EACCES || event.error() == EPERM)
-        error = std::move(error).with_hint("it needs root or CAP_PERFMON");
-      return fail(std::move(error));
-    }
-    if (::ioctl(event->get(), PERF_EVENT_IOC_SET_BPF, program) != 0 ||
-        ::ioctl(event->get(), PERF_EVENT_IOC_ENABLE, 0) != 0)
-      return fail(Error::from_errno(fmt::format("starting a perf event on processor {}", cpu), errno));
+    if (!event) return fail(refused(fmt::format("opening a perf event on processor {}", cpu), event.error()));
+    TRY_STATUS(start_event(*event, program));
     events.push_back(std::move(*event));
   }
   if (events.empty()) return fail("no processor takes the event");
+  return events;
+}
+
+}  // namespace
+
+Result<std::vector<Fd>> run_sampled(const SampledEvent& event, int program) {
+  if (event.period == 0) return fail("an event with a period of zero");
+  perf_event_attr attributes = blank_attributes();
+  attributes.type = event.type;
+  attributes.config = event.event;
+  attributes.sample_period = event.period;
+  attributes.disabled = 1;
+  return run_on_every_processor(attributes, program);
+}
+
+Result<std::vector<Fd>> run_watching(const Watch& watch, int program) {
+  perf_event_attr attributes = blank_attributes();
+  attributes.type = PERF_TYPE_BREAKPOINT;
+  attributes.bp_addr = watch.address;
+  attributes.bp_len = watch.length;
+  attributes.bp_type = watch.accesses;
+  attributes.disabled = 1;
+  if (!watch.pid) return run_on_every_processor(attributes, program);
+  attributes.inherit = 1;  // threads and children that come later
+  auto event = open_perf_event(attributes, *watch.pid, -1);
+  if (!event) return fail(refused("watching memory", event.error()));
+  TRY_STATUS(start_event(*event, program));
+  std::vector<Fd> events;
+  events.push_back(std::move(*event));
   return events;
 }
 

@@ -36,8 +36,22 @@ OrErrno<Fd> open_tracepoint_event(uint64_t id, std::optional<pid_t> pid);
 // Runs the program at the event from now on, and returns what keeps it so. A cookie needs Linux 5.15.
 OrErrno<Fd> run_at_event(Fd event, int program, uint64_t cookie);
 
-// A sampling event on every online processor: runs the program once in `period` (nanoseconds of a clock,
-// occurrences of the others).
-Result<std::vector<Fd>> run_sampled(uint64_t software_event, uint64_t period, int program);
+struct SampledEvent {
+  uint32_t type = PERF_TYPE_SOFTWARE;  // or PERF_TYPE_HARDWARE
+  uint64_t event = 0;
+  uint64_t period = 0;  // nanoseconds of a clock, occurrences of the others
+};
+// On every online processor: runs the program once in a period.
+Result<std::vector<Fd>> run_sampled(const SampledEvent& event, int program);
+
+struct Watch {
+  uint64_t address = 0;
+  uint32_t length = 0;    // 1, 2, 4 or 8
+  uint32_t accesses = 0;  // HW_BREAKPOINT_R, _W, _X
+  std::optional<pid_t> pid;
+};
+// Runs the program whenever the memory is touched: by the process's threads, which follow each other, or, on
+// every processor, by whoever has something at that address.
+Result<std::vector<Fd>> run_watching(const Watch& watch, int program);
 
 }  // namespace uscope::engine::kernel

@@ -155,12 +155,39 @@ TEST(Compile, ExpandsProbesThroughTheMatcher) {
     std::vector<AttachSpec> out(2, probe);
     out[0].function = "f1";
     out[1].function = "f2";
-    return out;
+    return ProbeMatches{out, "", ""};
   };
   Compiled program("uprobe:./a:f* { @[func] = count(); }", NoTypes(), inputs);
   ASSERT_TRUE(program.program) << program.errors();
   ASSERT_EQ(program.program->probes[0].attach_points.size(), 2u);
   EXPECT_EQ(program.program->probes[0].attach_points[1].function, "f2");
+}
+
+TEST(Compile, SaysWhatIsMissingAsTheSettingWants) {
+  CompileInputs inputs;
+  inputs.matcher = [](const AttachSpec& probe, Diagnostics&) {
+    if (probe.kind == ProbeKind::kBegin || probe.function == "here") return ProbeMatches{{probe}, "", ""};
+    bool is_glob = probe.function.find('*') != std::string::npos;
+    return ProbeMatches{{}, is_glob ? "" : "No matches for " + probe.function + ".", "look elsewhere"};
+  };
+  std::string both = "uprobe:./a:here,uprobe:./a:gone { @ = 1; } BEGIN { @ = 2; }";
+  EXPECT_NE(Compiled(both, NoTypes(), inputs).errors().find("stdin:1:17-32: ERROR: No matches for gone.\n"),
+            std::string::npos);
+  Compiled warned("config = { missing_probes = \"warn\" } " + both, NoTypes(), inputs);
+  ASSERT_TRUE(warned.program);
+  EXPECT_NE(warned.diagnostics.render(warned.sources).find("WARNING: No matches for gone. Skipping.\n"),
+            std::string::npos);
+  EXPECT_EQ(warned.program->probes[0].attach_points.size(), 1u);
+  Compiled ignored("config = { missing_probes = \"ignore\" } uprobe:./a:gone { @ = 1; } BEGIN { @ = 2; }",
+                   NoTypes(), inputs);
+  ASSERT_TRUE(ignored.program);
+  EXPECT_EQ(ignored.diagnostics.render(ignored.sources), "");
+  EXPECT_EQ(ignored.program->probes.size(), 1u);
+  EXPECT_TRUE(Compiled("uprobe:./a:here,uprobe:./a:g* { @ = 1; }", NoTypes(), inputs).program);
+  EXPECT_NE(Compiled("uprobe:./a:g* { @ = 1; }", NoTypes(), inputs)
+                .errors()
+                .find("ERROR: Probe has no valid attach points."),
+            std::string::npos);
 }
 
 TEST(Compile, ImportsOtherScripts) {

@@ -42,10 +42,14 @@ TEST(Child, WaitsForTheProbesThenRuns) {
 
 TEST(Child, ACommandThatIsNotThereIsNamed) {
   auto child = Child::start("/no/such/program");
-  ASSERT_TRUE(child);
-  auto released = child->release();
-  ASSERT_FALSE(released);
-  EXPECT_EQ(released.error().message(), "running /no/such/program: No such file or directory");
+  ASSERT_FALSE(child);
+  EXPECT_EQ(child.error().message(),
+            "Failed to fork child: Path '/no/such/program' does not exist or is not executable");
+}
+
+TEST(Child, QuotesMeanSomethingOnlyWhereTheyShould) {
+  EXPECT_EQ(split_command("a 'b c' \"d\""), (std::vector<std::string>{"a", "b c", "d"}));
+  EXPECT_EQ(split_command("a 'b c'", false), (std::vector<std::string>{"a", "'b", "c'"}));
 }
 
 TEST(Child, EndsWithItsOwner) {

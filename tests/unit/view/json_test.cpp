@@ -163,8 +163,10 @@ TEST(Json, BytesThatAreNoTextAreReplaced) {
 
 TEST(Json, Benchmarks) {
   Recorded r;
-  r.json.benchmark_results({{"a", 15}, {"b", 7}});
-  EXPECT_EQ(r.out, "{\"type\": \"benchmark_results\", \"data\": {\"a\": 15, \"b\": 7}}\n");
+  r.json.benchmark_results({{"a", 15, 100}, {"b", 7, 200}});
+  EXPECT_EQ(r.out,
+            "{\"type\": \"benchmark_result\", \"data\": {\"a\": {\"average\": 15, \"iters\": 100}}}\n"
+            "{\"type\": \"benchmark_result\", \"data\": {\"b\": {\"average\": 7, \"iters\": 200}}}\n");
 }
 
 }  // namespace

@@ -248,14 +248,12 @@ TEST(Text, AHundredThousandKeys) {
 
 TEST(Text, Benchmarks) {
   Recorded r;
-  r.text.benchmark_results({{"a", 1500}, {"a_long_name", 12}});
+  r.text.benchmark_results({{"a", 1500, 8000}, {"a_long_name", 12, 80000}});
   EXPECT_EQ(r.out,
-            "+-------------+--------------+\n"
-            "| BENCHMARK   | AVERAGE TIME |\n"
-            "+-------------+--------------+\n"
-            "| a           | 1us          |\n"
-            "| a_long_name | 12ns         |\n"
-            "+-------------+--------------+\n\n");
+            "Benchmark                                Time(ns)       Iterations\n"
+            "------------------------------------------------------------------\n"
+            "a                                        1500           8000\n"
+            "a_long_name                              12             80000\n");
 }
 
 }  // namespace

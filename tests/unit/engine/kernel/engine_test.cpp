@@ -420,7 +420,7 @@ TEST(Events, ASoftwareEventOfOneProcess) {
   ASSERT_TRUE(engine.load(counting_events(CodeKind::PerfEvent)));
   Attachment faults;
   faults.kind = Attachment::Kind::Software;
-  faults.software_event = PERF_COUNT_SW_PAGE_FAULTS;
+  faults.perf_event = PERF_COUNT_SW_PAGE_FAULTS;
   faults.period = 1;
   faults.pid = ::getpid();
   auto report = engine.attach({faults});

@@ -1,0 +1,111 @@
+#include "session/compile_script.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/fd.h"
+#include "lang/parser.h"
+#include "lang/printer.h"
+
+namespace uscope::session {
+namespace {
+
+constexpr ino_t kFirstPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO
+
+// Linux 6.9 counts the rounds of a script's loops itself.
+bool can_count_loops() {
+  utsname system{};
+  int major = 0, minor = 0;
+  if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
+  return major > 6 || (major == 6 && minor >= 9);
+}
+
+// Where uscope itself is not in the machine's first pid namespace, pid and tid are those of its own.
+std::optional<codegen::PidNamespace> own_pid_namespace() {
+  struct stat info {};
+  if (::stat("/proc/self/ns/pid", &info) != 0 || info.st_ino == kFirstPidNamespace) return std::nullopt;
+  return codegen::PidNamespace{info.st_dev, info.st_ino};
+}
+
+std::string type_name(const lang::Type& type) { return type.known() ? type.spell() : "unknown"; }
+
+}  // namespace
+
+ScriptCompiler::ScriptCompiler(const RunRequest& request, ProbeScope scope)
+    : request_(request), probes_(types_, std::move(scope)) {
+  source_ = sources_.add(request.name, request.text);
+}
+
+lang::CompileInputs ScriptCompiler::inputs() {
+  lang::CompileInputs inputs;
+  inputs.command_line = request_.command_line;
+  inputs.allow_unsafe = request_.allow_unsafe;
+  inputs.environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+  };
+  inputs.matcher = [this](const lang::AttachSpec& point, lang::Diagnostics& diagnostics) {
+    return probes_.match(point, diagnostics);
+  };
+  inputs.loader = [](const std::string& path) -> std::optional<std::string> {
+    auto text = read_text_file(path);
+    return text ? std::optional<std::string>(std::move(*text)) : std::nullopt;
+  };
+  return inputs;
+}
+
+std::optional<lang::TypedProgram> ScriptCompiler::compile(std::string& messages) {
+  lang::Diagnostics diagnostics;
+  auto program = lang::compile(sources_, source_, inputs(), types_, diagnostics);
+  messages = diagnostics.render(sources_, request_.with_warnings);
+  return program;
+}
+
+Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& program,
+                                                   std::optional<pid_t> child) const {
+  ScriptPlaces places(types_);
+  codegen::Inputs inputs;
+  inputs.sources = &sources_;
+  inputs.types = &types_;
+  inputs.places = &places;
+  inputs.loops = can_count_loops() ? codegen::Loops::MayGoto : codegen::Loops::Walked;
+  inputs.possible_cpus = uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
+  inputs.pid_namespace = own_pid_namespace();
+  if (child) inputs.child_pid = uint32_t(*child);
+  return codegen::generate(program, inputs);
+}
+
+std::string ScriptCompiler::tree() {
+  lang::Diagnostics diagnostics;
+  auto program = lang::parse(sources_, source_, diagnostics);
+  return program ? lang::print(*program, sources_) : diagnostics.render(sources_);
+}
+
+std::string ScriptCompiler::arguments_text(const lang::AttachSpec& point) const {
+  std::string text;
+  for (const lang::NamedValue& value : types_.arguments(point).value_or(std::vector<lang::NamedValue>()))
+    text += fmt::format("    {} {}\n", type_name(value.type), value.name);
+  return text;
+}
+
+std::string show_types(const lang::TypedProgram& program) {
+  std::string text;
+  for (const auto& [name, map] : program.maps) {
+    std::string key = map.key ? "[" + type_name(*map.key) + "]" : "";
+    text += fmt::format("{}{}: {}\n", name, key, type_name(map.value));
+  }
+  for (const lang::TypedProbe& probe : program.probes) {
+    for (const lang::AttachSpec& point : probe.attach_points) text += point.text + "\n";
+    for (const lang::VariableInfo& variable : probe.variables)
+      text += fmt::format("  {}: {}\n", variable.name, type_name(variable.type));
+  }
+  return text;
+}
+
+}  // namespace uscope::session
