@@ -199,6 +199,7 @@ void CodeGenerator::store_builtin(const Expr& expr, const std::string& name, Pla
     return store_slot(to, R0);
   }
   if (name == "ustack") return user_stack(expr, to);
+  if (name == "args" || name == "locals") return store_arguments(expr, name == "locals", want, to);
   unsupported(expr.span, name);
 }
 

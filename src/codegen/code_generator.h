@@ -40,12 +40,16 @@ class CodeGenerator {
   using Type = lang::Type;
   using Label = Assembler::Label;
 
-  // Where the bytes of a value lie: in our memory, or in the program's at R0 + offset.
+  // Where the bytes of a value lie: in our memory, or outside at R0 + offset, where they are to be read from:
+  // in the program's memory or (is_kernel) at an address of the kernel's, as our own variables have too.
   struct Located {
-    bool in_user_memory = false;
+    bool is_outside = false;
+    bool is_kernel = false;
     Place place;
     uint64_t offset = 0;
   };
+  static Located outside(bool is_kernel, uint64_t offset) { return {true, is_kernel, {}, offset}; }
+  static Located ours(Place place, uint64_t offset = 0) { return {false, false, place, offset}; }
   struct Loop {
     Label on_break, on_continue;
   };
@@ -102,11 +106,14 @@ class CodeGenerator {
   Place call_function(const Expr& expr, const lang::Call& node, const lang::TypedFunction& function);
 
   // expression.cpp
-  void scalar(const Expr& expr);  // -> R0
+  void scalar(const Expr& expr);                       // -> R0
+  void scalar_as(const Expr& expr, const Type& type);  // -> R0, cut to the type
+  void cut(const Type& from, const Type& to);          // R0
   bool load_simple(Reg dst, const Expr& expr);
   void unary(const Expr& expr, const lang::Unary& node);
   void increment(const Expr& expr, const lang::Increment& node);
   void cast(const Expr& expr, const lang::Cast& node);
+  void address_of(const Expr& expr, const Expr& operand);
   void discard(const Expr& expr);
   void choose(const Expr& expr, const std::function<void(const Expr&)>& take);
   bool is_choice(const Expr& expr) const;
@@ -114,18 +121,23 @@ class CodeGenerator {
   // expression_binary.cpp
   void condition(const Expr& expr, Label if_false);
   void binary(const Expr& expr, const lang::Binary& node);
-  void operands(const Expr& left, const Expr& right);                        // -> R0, R1
-  void arithmetic(lang::BinaryOp op, const Type& left, const Type& result);  // R0 = R0 op R1
+  void operands(const Expr& left, const Expr& right);  // -> R0, R1
+  // R0 = R0 op R1; the span is what a division by zero points at.
+  void arithmetic(lang::BinaryOp op, const Type& left, const Type& result, const Expr& right,
+                  lang::Span span);
   void pointer_arithmetic(const Expr& expr, const lang::Binary& node);
   void signed_division(bool remainder);
   void compare(const lang::Binary& node, Label if_false);
   void compare_memory(const lang::Binary& node, Label if_false);
+  Place place_as(const Expr& expr, const Type& type);
+  void divide(lang::BinaryOp op, const Type& result, const Expr& divisor, lang::Span span);
 
   // value.cpp
   void store(const Expr& expr, const Type& want, Place to);
   Place place_of(const Expr& expr);
   void convert(Place from, const Type& type, Place to, const Type& want);
   void store_fields(const std::vector<const Expr*>& parts, const Type& want, Place to);
+  void store_record(const lang::Record& node, const Type& want, Place to);
   Located locate(const Expr& expr);
 
   // user_memory.cpp
@@ -133,10 +145,14 @@ class CodeGenerator {
   Located locate_index(const Expr& expr, const lang::Index& node);
   Located locate_argument(const Expr& expr, const lang::Field& node, bool is_local);
   void place_value(const ArgumentPlace& place);
-  void read_user(Place to, uint64_t size);       // from R0
-  void read_user_text(Place to, uint64_t size);  // from R0; R0 = its length with the NUL, or an error
-  void user_address(const Located& located);     // -> R0
+  void read_user(Place to, uint64_t size);  // from R0
+  void read_outside(const Located& from, Place to, uint64_t size);
+  // R0 = its length with the NUL, or an error.
+  void read_user_text(Place to, uint64_t size, bool is_kernel = false);
+  void store_arguments(const Expr& expr, bool is_local, const Type& want, Place to);
+  void user_address(const Located& located);  // -> R0
   void load_located(const Located& located, const Type& type, uint32_t bit_offset, uint32_t bit_width);
+  void load_bits(const Located& located, const Type& type, uint32_t bit_offset, uint32_t bit_width);
   void store_located(const Located& located, const Type& type, Place to, const Type& want);
   const lang::TypeField* find_field(const Type& type, const std::string& name, lang::TypeField& found);
 
@@ -166,6 +182,7 @@ class CodeGenerator {
   void text_compare(const lang::Call& node);
   void text_search(const Expr& expr, const lang::Call& node, bool wants_position);
   void equal_bytes(Place left, Place right, uint64_t size, Label if_different);
+  void order_bytes(Place left, Place right, uint64_t size, lang::BinaryOp op, Label if_false);
 
   // map_access.cpp
   Place map_key(const Unit::ScriptMap& map, const Expr* key);
@@ -180,6 +197,8 @@ class CodeGenerator {
   void delete_key(const Expr& expr, const lang::Call& node);
   void find_key(const Expr& expr, const lang::Call& node);
   void report_error(const std::string& helper, lang::Span span);  // R0 holds the helper's result
+  void warn(const std::string& message, lang::Span span);
+  void report(uint32_t error_place);
 
   // map_loop.cpp
   void map_loop(const lang::Stmt& stmt, const lang::For& node);

@@ -32,6 +32,18 @@ void CodeGenerator::scalar(const Expr& expr) {
   unsupported(expr.span, "this expression");
 }
 
+void CodeGenerator::scalar_as(const Expr& expr, const Type& type) {
+  scalar(expr);
+  cut(expr.type, type);
+}
+
+void CodeGenerator::cut(const Type& from, const Type& to) {
+  Type source = plain_type(from);
+  bool fits = source.is_scalar() && source.size() <= to.size() &&
+              (source.is_signed() == to.is_signed() || (!source.is_signed() && source.size() < to.size()));
+  if (!fits) extend(R0, to);
+}
+
 // What one or two instructions put into any register without touching another.
 bool CodeGenerator::load_simple(Reg dst, const Expr& expr) {
   if (const auto* node = expr.as<lang::IntLiteral>()) {
@@ -57,11 +69,11 @@ void CodeGenerator::unary(const Expr& expr, const lang::Unary& node) {
       if (expr.type.is(TypeKind::kFloat)) return unsupported(expr.span, "floating-point arithmetic");
       scalar(*node.operand);
       asm_.neg(R0);
-      return;
+      return extend(R0, expr.type);
     case lang::UnaryOp::kBitNot:
       scalar(*node.operand);
       asm_.alu(Alu::Xor, R0, -1);
-      return;
+      return extend(R0, expr.type);
     case lang::UnaryOp::kNot: {
       Label is_false = asm_.label(), done = asm_.label();
       condition(*node.operand, is_false);
@@ -75,8 +87,22 @@ void CodeGenerator::unary(const Expr& expr, const lang::Unary& node) {
     case lang::UnaryOp::kDereference:
       return load_located(locate(expr), expr.type, 0, 0);
     case lang::UnaryOp::kAddressOf:
-      return unsupported(expr.span, "the address of a variable or a map");
+      return address_of(expr, *node.operand);
   }
+}
+
+// A number for whoever looks at it: the verifier forgets what a register points to when it has been in memory
+// that is not the stack.
+void CodeGenerator::address_of(const Expr& expr, const Expr& operand) {
+  if (const auto* access = operand.as<lang::MapAccess>()) {
+    if (access->key) return unsupported(expr.span, "the address of a map's entry");
+    asm_.load_map(R0, unit_.script_map(access->name).program_map);
+  } else {
+    address(R0, place_of(operand));
+  }
+  Place number = frame_.allocate_scratch(8);
+  store_slot(number, R0);
+  load_slot(R0, number);
 }
 
 void CodeGenerator::increment(const Expr& expr, const lang::Increment& node) {
@@ -107,20 +133,14 @@ void CodeGenerator::cast(const Expr& expr, const lang::Cast& node) {
   } else if (from.is(TypeKind::kArray)) {
     Located located = locate(*node.operand);
     if (to.is(TypeKind::kPointer)) {
-      if (!located.in_user_memory) return unsupported(expr.span, "the address of this array");
+      if (!located.is_outside) return unsupported(expr.span, "the address of this array");
       return user_address(located);
     }
     load_located(located, Type::integer(unsigned(from.size() * 8), false), 0, 0);
   } else {
     scalar(*node.operand);
   }
-  if (!to.is(TypeKind::kBool)) {
-    Type source = plain_type(from);
-    bool fits = source.is_scalar() && source.size() <= to.size() &&
-                (source.is_signed() == to.is_signed() || (!source.is_signed() && source.size() < to.size()));
-    if (!fits) extend(R0, to);
-    return;
-  }
+  if (!to.is(TypeKind::kBool)) return cut(from, to);
   Label done = asm_.label();
   asm_.jump_if(Cond::Eq, R0, 0, done);
   asm_.mov(R0, 1);

@@ -104,22 +104,42 @@ void CodeGenerator::compare(const lang::Binary& node, Label if_false) {
   asm_.jump_if(cond, R0, R1, if_false);
 }
 
+// What lies in memory: texts, and what consists of several values.
 void CodeGenerator::compare_memory(const lang::Binary& node, Label if_false) {
   const Type &left = node.left->type, &right = node.right->type;
   bool is_equality = node.op == BinaryOp::kEqual || node.op == BinaryOp::kNotEqual;
-  bool same_shape = left.is(TypeKind::kString) ? right.is(TypeKind::kString) : left == right;
-  if (!is_equality || !same_shape || left.is(TypeKind::kFloat)) {
+  bool is_text = left.is(TypeKind::kString) && right.is(TypeKind::kString);
+  if ((!is_equality && !is_text) || left.is(TypeKind::kFloat) || right.is(TypeKind::kFloat))
     return unsupported(lang::join(node.left->span, node.right->span),
                        fmt::format("'{}' of {} and {}", spell(node.op), left.spell(), right.spell()));
-  }
-  // Zero-padded strings of different sizes are equal if they are in the bytes that both have.
-  Place a = place_of(*node.left), b = place_of(*node.right);
-  uint64_t size = std::min(size_of(left), size_of(right));
   Label different = node.op == BinaryOp::kEqual ? if_false : asm_.label();
-  equal_bytes(a, b, size, different);
+  auto common = lang::merge(left, right, node.right.get());
+  if (is_text) {
+    // Zero-padded strings of different sizes are equal if they are in the bytes that both have.
+    Place a = place_of(*node.left), b = place_of(*node.right);
+    uint64_t size = std::min(size_of(left), size_of(right));
+    if (!is_equality) return order_bytes(a, b, size, node.op, if_false);
+    equal_bytes(a, b, size, different);
+  } else if (common) {
+    Place a = place_as(*node.left, *common), b = place_as(*node.right, *common);
+    equal_bytes(a, b, size_of(*common), different);
+  } else {
+    // Tuples of other lengths, records with other fields.
+    discard(*node.left);
+    discard(*node.right);
+    asm_.jump(different);
+  }
   if (node.op == BinaryOp::kEqual) return;
   asm_.jump(if_false);
   asm_.bind(different);
+}
+
+Place CodeGenerator::place_as(const Expr& expr, const Type& type) {
+  if (expr.type == type) return place_of(expr);
+  Place place = frame_.allocate(size_of(type));
+  if (expr.type.is(TypeKind::kBuffer)) clear(place, size_of(type));
+  store(expr, type, place);
+  return place;
 }
 
 void CodeGenerator::binary(const Expr& expr, const lang::Binary& node) {
@@ -138,7 +158,7 @@ void CodeGenerator::binary(const Expr& expr, const lang::Binary& node) {
   if (node.left->type.is(TypeKind::kPointer) || node.right->type.is(TypeKind::kPointer))
     return pointer_arithmetic(expr, node);
   operands(*node.left, *node.right);
-  arithmetic(node.op, plain_type(node.left->type), expr.type);
+  arithmetic(node.op, plain_type(node.left->type), expr.type, *node.right, expr.span);
 }
 
 void CodeGenerator::pointer_arithmetic(const Expr& expr, const lang::Binary& node) {
@@ -157,7 +177,8 @@ void CodeGenerator::pointer_arithmetic(const Expr& expr, const lang::Binary& nod
   asm_.alu(node.op == BinaryOp::kSubtract ? Alu::Sub : Alu::Add, R0, R1);
 }
 
-void CodeGenerator::arithmetic(BinaryOp op, const Type& left, const Type& result) {
+void CodeGenerator::arithmetic(BinaryOp op, const Type& left, const Type& result, const Expr& right,
+                               lang::Span span) {
   switch (op) {
     case BinaryOp::kAdd:
       return asm_.alu(Alu::Add, R0, R1);
@@ -166,9 +187,8 @@ void CodeGenerator::arithmetic(BinaryOp op, const Type& left, const Type& result
     case BinaryOp::kMultiply:
       return asm_.alu(Alu::Mul, R0, R1);
     case BinaryOp::kDivide:
-      return result.is_signed() ? signed_division(false) : asm_.alu(Alu::Div, R0, R1);
     case BinaryOp::kModulo:
-      return result.is_signed() ? signed_division(true) : asm_.alu(Alu::Mod, R0, R1);
+      return divide(op, result, right, span);
     case BinaryOp::kBitAnd:
       return asm_.alu(Alu::And, R0, R1);
     case BinaryOp::kBitOr:
@@ -184,6 +204,28 @@ void CodeGenerator::arithmetic(BinaryOp op, const Type& left, const Type& result
     default:
       return;
   }
+}
+
+// By zero gives 1 and a warning, as in bpftrace.
+void CodeGenerator::divide(BinaryOp op, const Type& result, const Expr& divisor, lang::Span span) {
+  const auto* literal = divisor.as<lang::IntLiteral>();
+  Label done = asm_.label();
+  if (!literal || literal->value == 0) {
+    Label fine = asm_.label();
+    asm_.jump_if(Cond::Ne, R1, 0, fine);
+    warn(
+        "Divide or modulo by 0 detected. This can lead to unexpected results. 1 is being used as the result.",
+        span);
+    asm_.mov(R0, 1);
+    asm_.jump(done);
+    asm_.bind(fine);
+  }
+  bool remainder = op == BinaryOp::kModulo;
+  if (result.is_signed())
+    signed_division(remainder);
+  else
+    asm_.alu(remainder ? Alu::Mod : Alu::Div, R0, R1);
+  asm_.bind(done);
 }
 
 // eBPF before Linux 6.6 divides unsigned numbers only. Rounds towards zero; a remainder has the dividend's

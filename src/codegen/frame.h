@@ -37,6 +37,9 @@ class Frame {
     uint64_t rounded = std::max<uint64_t>(8, (size + 7) / 8 * 8);
     if (rounded <= kLargestOnStack && stack_ + int32_t(rounded) <= kStackLimit)
       return allocate_stack(rounded);
+    return allocate_scratch(rounded);
+  }
+  Place allocate_scratch(uint64_t rounded) {
     Place place{kScratch, int32_t(std::min<uint64_t>(scratch_, INT32_MAX / 2))};
     scratch_ += rounded;
     most_scratch_ = std::max(most_scratch_, scratch_);

@@ -140,8 +140,11 @@ Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang
         out.fields.push_back(struct_field(field, program, types, depth + 1));
   } else if (type.is(TypeKind::kEnum)) {
     out.name = type.name();
-    if (const auto* all = program.c_types.enumerators(type.name()))
-      for (const auto& each : *all) out.enumerators.emplace_back(each.value, each.name);
+    const auto* own = program.c_types.enumerators(type.name());
+    for (const auto& each : own     ? *own
+                            : types ? types->enumerators(type.name())
+                                    : std::vector<lang::Enumerator>())
+      out.enumerators.emplace_back(each.value, each.name);
   }
   return out;
 }

@@ -73,9 +73,18 @@ void CodeGenerator::lookup_or_add(const Unit::ScriptMap& map, Place key, lang::S
 }
 
 void CodeGenerator::report_error(const std::string& helper, lang::Span span) {
+  report(unit_.add_error_place(helper, span));
+}
+
+void CodeGenerator::warn(const std::string& message, lang::Span span) {
+  asm_.mov(R0, 0);
+  report(unit_.add_warning_place(message, span));
+}
+
+void CodeGenerator::report(uint32_t error_place) {
   Temporaries temporaries(frame_);
   Place result = keep(R0);
-  Place record = begin_record(event::RecordKind::HelperError, unit_.add_error_place(helper, span), 8);
+  Place record = begin_record(event::RecordKind::HelperError, error_place, 8);
   copy(record.at(8), result, 8);
   send(record, 16);
 }
@@ -169,7 +178,7 @@ void CodeGenerator::assign_map(const lang::Stmt& stmt, const lang::AssignMap& no
     asm_.mov(R7, R0);
     asm_.load(width_of(type.size()), R0, R7, 0);
     if (type.is_signed()) extend(R0, type);
-    arithmetic(*node.op, type, type);
+    arithmetic(*node.op, type, type, *node.value, stmt.span);
     asm_.store(width_of(type.size()), R7, 0, R0);
   }
   asm_.bind(failed);

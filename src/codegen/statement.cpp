@@ -60,7 +60,7 @@ void CodeGenerator::set_variable(uint32_t slot, const Expr& value) {
   const Type& type = (*scope.variables)[slot].type;
   Place place = scope.slots[slot];
   if (type.is_scalar()) {
-    scalar(value);
+    scalar_as(value, type);
     store_slot(place, R0);
     return;
   }
@@ -81,7 +81,7 @@ void CodeGenerator::assign_variable(const lang::Stmt& stmt, const lang::AssignVa
     asm_.alu(Alu::Mul, R0, int32_t(std::max<uint64_t>(user_size(type.pointee()), 1)));
   asm_.mov(R1, R0);
   load_slot(R0, scope.slots[node.slot]);
-  arithmetic(*node.op, type, type);
+  arithmetic(*node.op, type, type, *node.value, stmt.span);
   extend(R0, type);
   store_slot(scope.slots[node.slot], R0);
 }
@@ -126,8 +126,7 @@ void CodeGenerator::loop(lang::Span span, const std::function<void(Label out)>& 
   if (may_goto) {
     asm_.jump(again);
     asm_.bind(stopped);
-    asm_.mov(R0, 0);
-    report_error("a loop, stopped by the kernel", span);
+    warn("The kernel stopped this loop: it ran for too long.", span);
     return asm_.bind(out);
   }
   uint64_t weight = asm_.size() - start + 5 + loop_weight_;
@@ -141,7 +140,7 @@ void CodeGenerator::loop(lang::Span span, const std::function<void(Label out)>& 
   asm_.alu(Alu::Add, R0, 1);
   store_slot(rounds, R0);
   asm_.jump_if(Cond::Lt, R0, int32_t(most), again);
-  report_error(fmt::format("a loop, stopped after {} rounds", most), span);
+  warn(fmt::format("This loop was stopped after {} rounds, the most that this kernel takes.", most), span);
   asm_.bind(out);
 }
 
@@ -222,7 +221,7 @@ Place CodeGenerator::call_function(const Expr& expr, const lang::Call& node,
     uint32_t slot = function.parameters[i];
     const Type& type = function.variables[slot].type;
     if (type.is_scalar()) {
-      scalar(*node.arguments[i]);
+      scalar_as(*node.arguments[i], type);
       store_slot(inner.slots[slot], R0);
     } else {
       store(*node.arguments[i], type, inner.slots[slot]);

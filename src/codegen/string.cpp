@@ -18,12 +18,10 @@ constexpr uint64_t kMaxSearch = 1024;  // characters that strcontains looks at, 
 // The address of text in the program's memory -> R0.
 void CodeGenerator::text_address(const Expr& expr) {
   if (expr.type.is_scalar()) {
-    if (expr.type.address_space() == lang::AddressSpace::kKernel)
-      return unsupported(expr.span, "a string in kernel memory");
     return scalar(expr);
   }
   Located located = locate(expr);
-  if (!located.in_user_memory) return unsupported(expr.span, "the address of " + expr.type.spell());
+  if (!located.is_outside) return unsupported(expr.span, "the address of " + expr.type.spell());
   user_address(located);
 }
 
@@ -45,9 +43,10 @@ void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to
   text_address(source);
   Place at = keep(R0);
   clear(to, size);
+  bool is_kernel = source.type.address_space() == lang::AddressSpace::kKernel;
   if (!has_length) {
     load_slot(R0, at);
-    return read_user_text(to, most);
+    return read_user_text(to, most, is_kernel);
   }
   scalar(*node.arguments[1]);
   asm_.mov(R2, R0);
@@ -55,7 +54,7 @@ void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to
   asm_.alu(Alu::Add, R2, 1);
   load_slot(R3, at);
   address(R1, to);
-  asm_.call(BPF_FUNC_probe_read_user_str);
+  asm_.call(is_kernel ? BPF_FUNC_probe_read_kernel_str : BPF_FUNC_probe_read_user_str);
 }
 
 void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to) {
@@ -67,14 +66,14 @@ void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to
   Located located;
   if (source.type.is_scalar()) {
     scalar(source);
-    located.in_user_memory = true;
+    located.is_outside = true;
   } else {
     located = locate(source);
   }
-  if (!located.in_user_memory || in_script) {
+  if (!located.is_outside || in_script) {
     if (has_length || uint64_t(most) > size_of(source.type))
       return unsupported(expr.span, "buf() of this value with this length");
-    if (located.in_user_memory) return unsupported(expr.span, "buf() of this value");
+    if (located.is_outside) return unsupported(expr.span, "buf() of this value");
     copy(to.at(4), located.place.at(located.offset), uint64_t(most));
     return asm_.store(Width::B4, to.base, to.offset, most);
   }
@@ -124,6 +123,24 @@ void CodeGenerator::text_length(const lang::Call& node) {
   asm_.bind(failed);
   asm_.mov(R0, 0);
   asm_.bind(done);
+}
+
+// Goes to `if_false` unless the texts are in the order that `op` says.
+void CodeGenerator::order_bytes(Place left, Place right, uint64_t size, lang::BinaryOp op, Label if_false) {
+  bool or_equal = op == lang::BinaryOp::kLessEqual || op == lang::BinaryOp::kGreaterEqual;
+  bool is_less = op == lang::BinaryOp::kLess || op == lang::BinaryOp::kLessEqual;
+  Label is_true = asm_.label();
+  for (uint64_t done = 0; done < size; done++) {
+    Label same = asm_.label();
+    asm_.load(Width::B1, R0, left.base, left.offset + int32_t(done));
+    asm_.load(Width::B1, R1, right.base, right.offset + int32_t(done));
+    asm_.jump_if(Cond::Eq, R0, R1, same);
+    asm_.jump_if(is_less ? Cond::Lt : Cond::Gt, R0, R1, is_true);
+    asm_.jump(if_false);
+    asm_.bind(same);
+  }
+  if (!or_equal) asm_.jump(if_false);
+  asm_.bind(is_true);
 }
 
 void CodeGenerator::equal_bytes(Place left, Place right, uint64_t size, Label if_different) {

@@ -134,11 +134,20 @@ uint32_t Unit::add_map_print(uint32_t plan_map) {
 }
 
 uint32_t Unit::add_error_place(std::string helper, lang::Span span) {
-  std::string where = place(span);
+  return add_error({std::move(helper), place(span), marked_line(span), ""});
+}
+
+uint32_t Unit::add_warning_place(std::string message, lang::Span span) {
+  return add_error({"", place(span), marked_line(span), std::move(message)});
+}
+
+uint32_t Unit::add_error(event::HelperErrorPlace error) {
   auto& errors = out.plan.errors;
   for (uint32_t i = 0; i < errors.size(); i++)
-    if (errors[i].helper == helper && errors[i].place == where) return i;
-  errors.push_back({std::move(helper), std::move(where), marked_line(span)});
+    if (errors[i].helper == error.helper && errors[i].place == error.place &&
+        errors[i].message == error.message)
+      return i;
+  errors.push_back(std::move(error));
   return uint32_t(errors.size() - 1);
 }
 

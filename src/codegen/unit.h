@@ -39,6 +39,7 @@ class Unit {
   uint32_t add_value(event::Layout layout);
   uint32_t add_map_print(uint32_t plan_map);
   uint32_t add_error_place(std::string helper, lang::Span span);
+  uint32_t add_warning_place(std::string message, lang::Span span);
 
   // "script.bt:1:5-9", as messages print it.
   std::string place(lang::Span span) const;
@@ -54,6 +55,7 @@ class Unit {
 
  private:
   uint32_t add_map(MapSpec spec);
+  uint32_t add_error(event::HelperErrorPlace error);
   std::string marked_line(lang::Span span) const;
 
   std::map<std::string, ScriptMap> script_maps_;

@@ -29,7 +29,7 @@ CodeGenerator::Located CodeGenerator::locate_field(const Expr& expr, const lang:
     auto offsets = field_offsets(object.type);
     Place place = place_of(object);
     for (size_t i = 0; i < offsets.size(); i++)
-      if (object.type.fields()[i].name == node.name) return {false, place, offsets[i]};
+      if (object.type.fields()[i].name == node.name) return ours(place, offsets[i]);
     unsupported(expr.span, "this field");
     return {};
   }
@@ -39,10 +39,8 @@ CodeGenerator::Located CodeGenerator::locate_field(const Expr& expr, const lang:
     return {};
   }
   if (object.type.is(TypeKind::kPointer)) {
-    if (object.type.address_space() == lang::AddressSpace::kKernel)
-      unsupported(expr.span, "a read of kernel memory");
     scalar(object);
-    return {true, {}, found.offset};
+    return outside(object.type.address_space() == lang::AddressSpace::kKernel, found.offset);
   }
   Located located = locate(object);
   located.offset += found.offset;
@@ -55,41 +53,54 @@ CodeGenerator::Located CodeGenerator::locate_index(const Expr& expr, const lang:
   if (object.is(TypeKind::kTuple)) {
     auto offsets = field_offsets(object);
     uint64_t index = literal ? literal->value : 0;
-    return {false, place_of(*node.object), index < offsets.size() ? offsets[index] : 0};
+    return ours(place_of(*node.object), index < offsets.size() ? offsets[index] : 0);
   }
   bool is_pointer = object.is(TypeKind::kPointer), is_text = object.is(TypeKind::kString);
   const Type& element = object.element();
   uint64_t size = is_text ? 1 : std::max<uint64_t>(user_size(element), 1);
   if (object.is(TypeKind::kArray) && object.count() > 0) size = object.size() / object.count();
   if (size == 0 || size > INT32_MAX) unsupported(expr.span, "elements of this size");
+  bool is_kernel = is_pointer && object.address_space() == lang::AddressSpace::kKernel;
   if (is_pointer && literal && int64_t(literal->value) == int32_t(literal->value)) {
     scalar(*node.object);
-    return {true, {}, literal->value * size};
+    return outside(is_kernel, literal->value * size);
   }
   Located located;
   if (is_pointer) {
     scalar(*node.object);
-    located.in_user_memory = true;
+    located = outside(is_kernel, 0);
   } else {
     located = locate(*node.object);
   }
   if (literal) {
     uint64_t count = is_text ? size_of(object) : object.count();
-    if (!located.in_user_memory && literal->value >= count) unsupported(expr.span, "an index past the end");
+    if (!located.is_outside && literal->value >= count) unsupported(expr.span, "an index past the end");
     located.offset += literal->value * size;
     return located;
   }
-  if (located.in_user_memory) {
+  if (located.is_outside) {
     user_address(located);
     Place base = keep(R0);
     scalar(*node.index);
     asm_.alu(Alu::Mul, R0, int32_t(size));
     load_slot(R1, base);
     asm_.alu(Alu::Add, R0, R1);
-    return {true, {}, 0};
+    return outside(located.is_kernel, 0);
   }
-  unsupported(expr.span, "a computed index into a value that the script holds");
-  return located;
+  // Past the end, the address is 0: reading there fails, and gives 0.
+  auto count = int32_t(std::min<uint64_t>(is_text ? size_of(object) : object.count(), INT32_MAX / size));
+  Label inside = asm_.label(), known = asm_.label();
+  scalar(*node.index);
+  asm_.jump_if(Cond::Lt, R0, count, inside);
+  asm_.mov(R0, 0);
+  asm_.jump(known);
+  asm_.bind(inside);
+  asm_.alu(Alu::Mul, R0, int32_t(size));
+  address(R1, located.place.at(located.offset));
+  asm_.alu(Alu::Add, R1, R0);
+  asm_.mov(R0, R1);
+  asm_.bind(known);
+  return outside(true, 0);
 }
 
 CodeGenerator::Located CodeGenerator::locate_argument(const Expr& expr, const lang::Field& node,
@@ -107,9 +118,24 @@ CodeGenerator::Located CodeGenerator::locate_argument(const Expr& expr, const la
     return {};
   }
   place_value(*place);
-  if (place->is_address) return {true, {}, 0};
+  if (place->is_address) return outside(false, 0);
   if (size_of(expr.type) > 8) unsupported(expr.span, node.name + " (a large value in registers)");
-  return {false, keep(R0), 0};
+  return ours(keep(R0));
+}
+
+// All of them, as a record.
+void CodeGenerator::store_arguments(const Expr& expr, bool is_local, const Type& want, Place to) {
+  if (has_padding(want)) clear(to, size_of(want));
+  auto offsets = field_offsets(want);
+  for (size_t i = 0; i < offsets.size() && i < expr.type.fields().size(); i++) {
+    Temporaries temporaries(frame_);
+    Expr part;
+    part.span = expr.span;
+    part.type = expr.type.fields()[i].type;
+    lang::Field field{nullptr, expr.type.fields()[i].name, expr.span};
+    Located located = locate_argument(part, field, is_local);
+    store_located(located, part.type, to.at(offsets[i]), want.fields()[i].type);
+  }
 }
 
 // The number that the place computes -> R0.
@@ -137,11 +163,20 @@ void CodeGenerator::read_user(Place to, uint64_t size) {
   asm_.call(BPF_FUNC_probe_read_user);
 }
 
-void CodeGenerator::read_user_text(Place to, uint64_t size) {
+void CodeGenerator::read_outside(const Located& from, Place to, uint64_t size) {
+  user_address(from);
+  if (!from.is_kernel) return read_user(to, size);
   asm_.mov(R3, R0);
   address(R1, to);
   asm_.mov(R2, int64_t(size));
-  asm_.call(BPF_FUNC_probe_read_user_str);
+  asm_.call(BPF_FUNC_probe_read_kernel);
+}
+
+void CodeGenerator::read_user_text(Place to, uint64_t size, bool is_kernel) {
+  asm_.mov(R3, R0);
+  address(R1, to);
+  asm_.mov(R2, int64_t(size));
+  asm_.call(is_kernel ? BPF_FUNC_probe_read_kernel_str : BPF_FUNC_probe_read_user_str);
 }
 
 void CodeGenerator::user_address(const Located& located) {
@@ -152,42 +187,54 @@ void CodeGenerator::user_address(const Located& located) {
 
 void CodeGenerator::load_located(const Located& located, const Type& type, uint32_t bit_offset,
                                  uint32_t bit_width) {
+  if (bit_width != 0) return load_bits(located, type, bit_offset, bit_width);
   uint64_t size = type.size();
   if (size != 1 && size != 2 && size != 4 && size != 8)
     return unit_.problem(site_.probe->span, fmt::format("a number of {} bytes", size));
   Place place = located.place.at(located.offset);
-  if (located.in_user_memory) {
-    user_address(located);
+  if (located.is_outside) {
     place = Frame::kBrief;
-    read_user(place, size);
+    read_outside(located, place, size);
   } else if (place.offset % int32_t(size) != 0) {
     Place aligned = frame_.allocate(8);  // fields of a packed struct
     copy(aligned, place, size);
     place = aligned;
   }
-  if (bit_width == 0) return load_scalar(R0, place, type);
-  asm_.load(width_of(size), R0, place.base, place.offset);
-  if (bit_offset + bit_width > 64) return unit_.problem(site_.probe->span, "a bitfield that no word holds");
+  load_scalar(R0, place, type);
+}
+
+// Bitfields of a packed struct may begin and end in any byte.
+void CodeGenerator::load_bits(const Located& located, const Type& type, uint32_t bit_offset,
+                              uint32_t bit_width) {
+  uint64_t bytes = (uint64_t(bit_offset) + bit_width + 7) / 8;
+  if (bytes > 8) return unit_.problem(site_.probe->span, "a bitfield that no word holds");
+  Place word = frame_.allocate(8);
+  clear(word, 8);
+  if (located.is_outside)
+    read_outside(located, word, bytes);
+  else
+    copy(word, located.place.at(located.offset), bytes);
+  load_slot(R0, word);
   asm_.alu(Alu::Lsh, R0, int32_t(64 - bit_offset - bit_width));
   asm_.alu(type.is_signed() ? Alu::Arsh : Alu::Rsh, R0, int32_t(64 - bit_width));
 }
 
 void CodeGenerator::store_located(const Located& located, const Type& type, Place to, const Type& want) {
-  if (!located.in_user_memory) return convert(located.place.at(located.offset), type, to, want);
-  user_address(located);
+  if (!located.is_outside) return convert(located.place.at(located.offset), type, to, want);
   uint64_t size = size_of(want);
   if (type.is(TypeKind::kString) && want.is(TypeKind::kString)) {
+    user_address(located);
     Place kept = keep(R0);
     clear(to, size);
     load_slot(R0, kept);
-    return read_user_text(to, std::min(size, size_of(type)));
+    return read_user_text(to, std::min(size, size_of(type)), located.is_kernel);
   }
-  if (size_of(type) != size) {
+  if (!(type == want)) {
     Place whole = frame_.allocate(size_of(type));
-    read_user(whole, size_of(type));
+    read_outside(located, whole, size_of(type));
     return convert(whole, type, to, want);
   }
-  read_user(to, size);
+  read_outside(located, to, size);
 }
 
 }  // namespace uscope::codegen

@@ -33,9 +33,7 @@ void CodeGenerator::store(const Expr& expr, const Type& want, Place to) {
     return store_fields(parts, want, to);
   }
   if (const auto* node = expr.as<lang::Record>(); node && has_fields(want)) {
-    std::vector<const Expr*> parts;
-    for (const auto& field : node->fields) parts.push_back(field.value.get());
-    return store_fields(parts, want, to);
+    return store_record(*node, want, to);
   }
   if (const auto* node = expr.as<lang::Call>()) return store_call(expr, *node, want, to);
   if (const auto* node = expr.as<lang::Builtin>()) return store_builtin(expr, node->name, to, want);
@@ -64,6 +62,15 @@ void CodeGenerator::store_fields(const std::vector<const Expr*>& parts, const Ty
   for (size_t i = 0; i < parts.size(); i++) store(*parts[i], want.fields()[i].type, to.at(offsets[i]));
 }
 
+// In the order written, each to the field of its name.
+void CodeGenerator::store_record(const lang::Record& node, const Type& want, Place to) {
+  if (has_padding(want)) clear(to, size_of(want));
+  auto offsets = field_offsets(want);
+  for (const lang::RecordField& part : node.fields)
+    for (size_t i = 0; i < offsets.size(); i++)
+      if (want.fields()[i].name == part.name) store(*part.value, want.fields()[i].type, to.at(offsets[i]));
+}
+
 // Memory that holds the value; what is there already is not copied.
 Place CodeGenerator::place_of(const Expr& expr) {
   if (const auto* node = expr.as<lang::Variable>()) {
@@ -72,7 +79,7 @@ Place CodeGenerator::place_of(const Expr& expr) {
   }
   if (expr.as<lang::TupleIndex>()) {
     Located located = locate(expr);
-    if (!located.in_user_memory) return located.place.at(located.offset);
+    if (!located.is_outside) return located.place.at(located.offset);
   }
   Type type = plain_type(expr.type);
   uint64_t size = size_of(type);
@@ -100,8 +107,13 @@ void CodeGenerator::convert(Place from, const Type& type, Place to, const Type& 
   if (has_fields(want) && has_fields(type) && want.fields().size() == type.fields().size()) {
     if (has_padding(want)) clear(to, size_of(want));
     auto source = field_offsets(type), target = field_offsets(want);
-    for (size_t i = 0; i < source.size(); i++)
-      convert(from.at(source[i]), type.fields()[i].type, to.at(target[i]), want.fields()[i].type);
+    for (size_t i = 0; i < source.size(); i++) {
+      const lang::TypeField& field = type.fields()[i];
+      size_t into = 0;  // fields of records may come in another order
+      while (into < target.size() && want.fields()[into].name != field.name) into++;
+      if (into < target.size())
+        convert(from.at(source[i]), field.type, to.at(target[into]), want.fields()[into].type);
+    }
     return;
   }
   if (want.kind() == type.kind() && size_of(want) >= size_of(type)) {
@@ -114,19 +126,17 @@ void CodeGenerator::convert(Place from, const Type& type, Place to, const Type& 
 
 CodeGenerator::Located CodeGenerator::locate(const Expr& expr) {
   if (const auto* node = expr.as<lang::Unary>(); node && node->op == lang::UnaryOp::kDereference) {
-    if (node->operand->type.address_space() == lang::AddressSpace::kKernel)
-      unsupported(expr.span, "a read of kernel memory");
     scalar(*node->operand);
-    return {true, {}, 0};
+    return outside(node->operand->type.address_space() == lang::AddressSpace::kKernel, 0);
   }
   if (const auto* node = expr.as<lang::Field>()) return locate_field(expr, *node);
   if (const auto* node = expr.as<lang::Index>()) return locate_index(expr, *node);
   if (const auto* node = expr.as<lang::TupleIndex>()) {
     auto offsets = field_offsets(node->object->type);
     Place object = place_of(*node->object);
-    return {false, object, node->index < offsets.size() ? offsets[node->index] : 0};
+    return ours(object, node->index < offsets.size() ? offsets[node->index] : 0);
   }
-  return {false, place_of(expr), 0};
+  return ours(place_of(expr));
 }
 
 }  // namespace uscope::codegen

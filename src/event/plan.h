@@ -50,6 +50,7 @@ struct HelperErrorPlace {
   std::string helper;   // what failed, by the kernel's name: "probe_read_user", "map_update_elem"
   std::string place;    // file:line:column-end
   std::string context;  // the script's line and a marker below it; may be empty
+  std::string message;  // what to say instead, where no helper failed
 };
 
 struct Plan {

@@ -418,7 +418,10 @@ void CParser::place_bits(Layout& layout, const Declarator& field) {
     if (!layout.packed) layout.out.alignment = std::max(layout.out.alignment, unit / 8);
     // Packed ones may start in any byte; they are then read from the byte they start in.
     uint64_t storage = crosses && layout.packed ? bit / 8 : bit / unit * (unit / 8);
-    layout.out.fields.push_back(TypeField{field.name, field.type, storage,
+    // As in bpftrace, the bits are a number without a sign, whatever the type.
+    Type type =
+        field.type.is(TypeKind::kInt) ? Type::integer(static_cast<unsigned>(unit), false) : field.type;
+    layout.out.fields.push_back(TypeField{field.name, std::move(type), storage,
                                           static_cast<uint32_t>(bit - storage * 8),
                                           static_cast<uint32_t>(*field.bits)});
   }
@@ -459,7 +462,7 @@ std::optional<Type> CParser::enumeration() {
     return Type::enumeration(name, 4, false);
   }
   next();
-  std::vector<CTypes::Enumerator> all;
+  std::vector<Enumerator> all;
   int64_t value = 0;
   while (!failed_ && at(Tok::kIdent)) {
     std::string enumerator = token_.text;

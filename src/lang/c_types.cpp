@@ -131,7 +131,7 @@ std::optional<Constant> CTypes::find_constant(std::string_view name) const {
   return found->second;
 }
 
-const std::vector<CTypes::Enumerator>* CTypes::enumerators(std::string_view enum_name) const {
+const std::vector<Enumerator>* CTypes::enumerators(std::string_view enum_name) const {
   auto found = enums_.find(enum_name);
   return found == enums_.end() ? nullptr : &found->second;
 }

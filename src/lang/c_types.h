@@ -20,11 +20,6 @@ std::optional<Type> find_c_base_type(std::string_view name);
 
 class CTypes {
  public:
-  struct Enumerator {
-    std::string name;
-    int64_t value = 0;
-  };
-
   // Reads the definitions in order. Types they name without defining come from `program`.
   static CTypes read(const Program& script, const SourceSet& sources, const TypeSource& program,
                      Diagnostics& diagnostics);

@@ -121,8 +121,7 @@ std::optional<ExprNode> fold_unary(const Expr& expr, const Unary& node, Diagnost
     return result;
   }
   if (node.op == UnaryOp::kBitNot) {
-    uint64_t bits = ~value->value;
-    return IntLiteral{bits, static_cast<int64_t>(bits) < 0 && value->value <= INT64_MAX, ""};
+    return IntLiteral{~value->value, false, ""};  // unsigned, as in bpftrace
   }
   return std::nullopt;
 }

@@ -10,12 +10,15 @@ std::optional<Type> merge_fields(const Type& held, const Type& incoming, const E
   std::vector<Type> types;
   std::vector<std::pair<std::string, Type>> named;
   for (size_t i = 0; i < held.fields().size(); ++i) {
-    const TypeField &a = held.fields()[i], &b = incoming.fields()[i];
-    if (a.name != b.name) return std::nullopt;
+    const TypeField& a = held.fields()[i];
+    // Records match by name, in any order; a tuple's fields are named by their number.
+    auto b = std::ranges::find(incoming.fields(), a.name, &TypeField::name);
+    if (b == incoming.fields().end()) return std::nullopt;
+    size_t at = static_cast<size_t>(b - incoming.fields().begin());
     const Expr* part = nullptr;
-    if (const auto* tuple = value ? value->as<Tuple>() : nullptr) part = tuple->elements[i].get();
-    if (const auto* record = value ? value->as<Record>() : nullptr) part = record->fields[i].value.get();
-    auto both = merge(a.type, b.type, part);
+    if (const auto* tuple = value ? value->as<Tuple>() : nullptr) part = tuple->elements[at].get();
+    if (const auto* record = value ? value->as<Record>() : nullptr) part = record->fields[at].value.get();
+    auto both = merge(a.type, b->type, part);
     if (!both) return std::nullopt;
     types.push_back(*both);
     named.emplace_back(a.name, *both);
@@ -34,7 +37,7 @@ std::optional<Type> merge_integers(const Type& held, const Type& incoming, const
   const Type& with = held.is_signed() ? held : incoming;
   const Type& without = held.is_signed() ? incoming : held;
   if (without.size() < with.size()) return with;
-  if (without.size() == 8) return std::nullopt;
+  if (without.size() == 8) return Type::int64();  // whoever asked warns
   return Type::integer(static_cast<unsigned>(without.size() * 16), true);
 }
 
@@ -80,16 +83,16 @@ std::optional<Type> merge(const Type& held, const Type& incoming, const Expr* va
       return merge_fields(held, incoming, value);
     case TypeKind::kPointer:
       if (held.pointee() == incoming.pointee()) return held;
-      if (incoming.pointee().is(TypeKind::kVoid)) return held;
       if (held.pointee().is(TypeKind::kVoid)) return incoming;
-      return std::nullopt;
+      return held;
     case TypeKind::kArray:
     case TypeKind::kStruct:
     case TypeKind::kEnum:
     case TypeKind::kInt:
       return std::nullopt;
     default:
-      return held;  // aggregates and opaque values have no sizes to differ in
+      // Aggregates and opaque values have no sizes to differ in; one negative number makes all signed.
+      return held.is_aggregate() && incoming.is_signed() ? incoming : held;
   }
 }
 

@@ -268,7 +268,10 @@ Type Resolver::map_function(Expr& expr, Call& node) {
   }
   MapInfo& info = found->second;
   node.arguments[0]->type = info.value;
-  if (node.name == "len") return Type::int64();
+  if (node.name == "len") {
+    if (!info.key) error(expr.span, "call to len() expects a map with explicit keys (non-scalar map)");
+    return Type::int64();
+  }
   if (node.name == "clear" || node.name == "zero") return Type::void_type();
   bool with_key = node.arguments.size() > 1;
   if (with_key && !info.key) {

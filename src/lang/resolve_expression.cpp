@@ -80,6 +80,10 @@ Type Resolver::compute(Expr& expr) {
 
 Type Resolver::identifier(Expr& expr) {
   std::string name = expr.as<Identifier>()->name;
+  // The names that bpftrace's standard library wraps.
+  constexpr std::string_view kBuiltin = "__builtin_";
+  if (name.starts_with(kBuiltin) && find_function(name.substr(kBuiltin.size())))
+    name = name.substr(kBuiltin.size());
   auto constant = program_.c_types.find_constant(name);
   if (!constant) constant = types_.find_constant(name);
   if (constant) {
@@ -241,8 +245,13 @@ Type Resolver::unary(Expr& expr, Unary& node) {
     case UnaryOp::kNegate:
     case UnaryOp::kBitNot:
       if (type.is(TypeKind::kFloat) && node.op == UnaryOp::kNegate) return type;
-      if (!type.is_integer() && !type.is(TypeKind::kBool)) return wrong();
-      return type.size() == 8 ? Type::integer(64, type.is_signed()) : Type::int64();
+      if (!type.is_integer()) return wrong();
+      // As in bpftrace: an unsigned number keeps its width, and the bits of a narrow one are taken as
+      // unsigned.
+      if (!type.is_signed()) return Type::integer(static_cast<unsigned>(type.size() * 8), false);
+      if (node.op == UnaryOp::kNegate) return Type::int64();
+      if (node.operand->as<IntLiteral>()) return Type::uint64();
+      return Type::integer(static_cast<unsigned>(type.size() * 8), type.size() == 8);
     case UnaryOp::kDereference:
       if (type.is(TypeKind::kPointer)) {
         const Type& to = type.pointee();
@@ -299,6 +308,13 @@ Type Resolver::increment(Expr& expr, Increment& node) {
 }
 
 void Resolver::mismatch(const Expr& expr, const Binary& node, const Type& left_type, const Type& right_type) {
+  bool number = left_type.is_integer() || right_type.is_integer();
+  bool pointer = left_type.is(TypeKind::kPointer) || right_type.is(TypeKind::kPointer);
+  if (left_type.kind() == right_type.kind() || (number && pointer)) {
+    error(expr.span, fmt::format("The {} operator can not be used on expressions of types {}, {}",
+                                 spell(node.op), left_type.spell(), right_type.spell()));
+    return;
+  }
   // Operands of arithmetic are 64 bits wide by the time they meet.
   auto widened = [&](const Type& type) {
     return is_comparison(node.op) || !type.is_integer() ? type : Type::integer(64, type.is_signed());
@@ -335,6 +351,13 @@ Type Resolver::binary(Expr& expr, Binary& node) {
     bool floats =
         (left.is(TypeKind::kFloat) || number(left)) && (right.is(TypeKind::kFloat) || number(right));
     if (!scalars && !same && !floats) mismatch(expr, node, left, right);
+    bool mixed = left.is_integer() && right.is_integer() && left.is_signed() != right.is_signed();
+    if (mixed && common_integer(*node.left, *node.right, node.op).is_signed()) {
+      const Expr& plain = left.is_signed() ? *node.right : *node.left;
+      const Expr& with_sign = left.is_signed() ? *node.left : *node.right;
+      if (plain.type.size() == 8 && !with_sign.as<IntLiteral>())
+        warn_of_cast(plain, Type::uint64(), Type::int64());
+    }
     return Type::boolean();
   }
   if (number(left) && number(right)) {
@@ -344,10 +367,7 @@ Type Resolver::binary(Expr& expr, Binary& node) {
     const Expr& with_sign = left.is_signed() ? *node.left : *node.right;
     if (mixed && plain.size() == 8 && !with_sign.as<IntLiteral>() && !left.is(TypeKind::kBool) &&
         !right.is(TypeKind::kBool)) {
-      warn((left.is_signed() ? *node.right : *node.left).span,
-           "Expression of type: uint64 being cast to type: int64. This may cause unexpected results. Use an "
-           "explicit "
-           "cast to suppress this warning.");
+      warn_of_cast(left.is_signed() ? *node.right : *node.left, Type::uint64(), Type::int64());
     }
     return common;
   }
@@ -421,11 +441,14 @@ Type Resolver::cast(Expr& expr, Cast& node) {
       fine = from.is_integer() || from.is(TypeKind::kPointer) || from.is(TypeKind::kArray);
       break;
     case TypeKind::kArray:
-      fine = from == to || (from.is_integer() && to.element().is_integer() && to.size() <= 8) ||
+      fine = from == to ||
+             (from.is_integer() && (to.element().is_integer() || to.element().is(TypeKind::kBool)) &&
+              to.size() <= 8) ||
              (from.is(TypeKind::kArray) && from.size() == to.size());
       break;
     case TypeKind::kString:
-      fine = from.is(TypeKind::kString) || (from.is(TypeKind::kArray) && from.element().size() == 1);
+      fine = (from.is(TypeKind::kString) && (to.size() == 0 || from.size() <= to.size())) ||
+             (from.is(TypeKind::kArray) && from.element().size() == 1);
       if (to.size() == 0) to = Type::string(from.size());
       break;
     default:
@@ -546,6 +569,9 @@ Type Resolver::size_of(Expr& expr, SizeOf& node) {
   if (!type.known()) return Type::uint64();
   if (last_round_ || node.type) {
     uint64_t size = type.size();
+    // A char array of the program: our text has room for a NUL behind it.
+    const auto* member = node.operand ? node.operand->as<Field>() : nullptr;
+    if (member && type.is(TypeKind::kString) && !member->object->type.is(TypeKind::kRecord)) --size;
     expr.node = IntLiteral{size, false, ""};
     return literal_type(*expr.as<IntLiteral>());
   }

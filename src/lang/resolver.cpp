@@ -143,18 +143,37 @@ void Resolver::store(uint32_t slot, const Expr& value, Span span) {
   }
   bool declared = scope_->declared.contains(slot);
   auto both = merge(variable.type, type, &value);
-  if (!both || (declared && variable.type.known() && !fits(variable.type, type, &value))) {
+  bool is_cast = declared && variable.type.is_integer() && type.is_integer() && !value.as<IntLiteral>();
+  if (!both || (declared && variable.type.known() && !is_cast && !fits(variable.type, type, &value))) {
     error(span,
           fmt::format("Type mismatch for {}: trying to assign value of type '{}' when variable already has a "
                       "type '{}'",
                       variable.name, type.spell(), variable.type.spell()));
     return;
   }
+  warn_of_cast(value, type, variable.type);
   if (declared && variable.type.known()) return;
   if (!(*both == variable.type)) {
     variable.type = *both;
     changed_ = true;
   }
+}
+
+// An integer that changes its value when it is stored as `into` may.
+void Resolver::warn_of_cast(const Expr& value, const Type& type, const Type& into) {
+  if (!type.is_integer() || !into.is_integer() || value.as<IntLiteral>()) return;
+  bool fits_in = into.size() > type.size()
+                     ? !type.is_signed() || into.is_signed()
+                     : into.size() == type.size() && into.is_signed() == type.is_signed();
+  if (fits_in) return;
+  warn(head_of(value), fmt::format("Expression of type: {} being cast to type: {}. This may cause unexpected "
+                                   "results. Use an explicit cast to suppress this warning.",
+                                   type.spell(), into.spell()));
+}
+
+Span Resolver::head_of(const Expr& expr) {
+  const auto* cast = expr.as<Cast>();
+  return cast ? Span{expr.span.begin, cast->type.span.end + 1, expr.span.source} : expr.span;
 }
 
 void Resolver::assign_variable(Stmt& stmt, AssignVariable& node) {
@@ -180,7 +199,8 @@ void Resolver::assign_variable(Stmt& stmt, AssignVariable& node) {
       return;
     }
     Expr result;
-    result.span = node.value->span;
+    result.span =
+        join(Span{node.name_span.end + 1, node.name_span.end + 1, stmt.span.source}, node.value->span);
     result.type = scope_->declared.contains(*found) ? left.type : common_integer(left, *node.value, *node.op);
     auto both = merge(left.type, result.type);
     if (both && !(*both == left.type)) {
@@ -242,6 +262,7 @@ void Resolver::merge_map_value(MapInfo& map, const Type& type, const Expr* value
                       map.name, type.spell(), map.value.spell()));
     return;
   }
+  if (value) warn_of_cast(*value, type, map.value);
   if (!(*both == map.value)) {
     map.value = *both;
     changed_ = true;
@@ -272,6 +293,7 @@ void Resolver::map_key(MapInfo& map, Expr* key, Span span) {
                       map.name, type.spell(), map.key->spell()));
     return;
   }
+  if (map.key) warn_of_cast(*key, type, *map.key);
   if (!map.key || !(*both == *map.key)) {
     map.key = *both;
     changed_ = true;

@@ -58,6 +58,9 @@ class Resolver {
   void jump(Stmt& stmt, Jump& node);
   void store(uint32_t slot, const Expr& value, Span span);
   void check_maps();
+  void warn_of_cast(const Expr& value, const Type& type, const Type& into);
+  // What a message about the expression underlines: of a cast only its type.
+  static Span head_of(const Expr& expr);
   uint32_t define(const std::string& name, Span span);
   const uint32_t* find_variable(const std::string& name) const;
   MapInfo& map(const std::string& name, Span span);

@@ -23,6 +23,11 @@ struct Constant {
   int64_t value = 0;
 };
 
+struct Enumerator {
+  std::string name;
+  int64_t value = 0;
+};
+
 class TypeSource {
  public:
   virtual ~TypeSource() = default;
@@ -33,8 +38,8 @@ class TypeSource {
   virtual std::optional<Type> find_type(std::string_view name) const = 0;
   // An enumerator.
   virtual std::optional<Constant> find_constant(std::string_view name) const = 0;
-  // The name of an enum's value, for %s.
-  virtual std::optional<std::string> enumerator(std::string_view enum_name, int64_t value) const = 0;
+  // The names of an enum's values ("enum color").
+  virtual std::vector<Enumerator> enumerators(std::string_view enum_name) const = 0;
 
   // Arguments of the function (or usdt) at a probe, nothing when they are not known (no debug info).
   virtual std::optional<std::vector<NamedValue>> arguments(const AttachSpec& probe) const = 0;
@@ -51,7 +56,7 @@ class NoTypes final : public TypeSource {
   std::optional<StructLayout> find_struct(std::string_view) const override { return std::nullopt; }
   std::optional<Type> find_type(std::string_view) const override { return std::nullopt; }
   std::optional<Constant> find_constant(std::string_view) const override { return std::nullopt; }
-  std::optional<std::string> enumerator(std::string_view, int64_t) const override { return std::nullopt; }
+  std::vector<Enumerator> enumerators(std::string_view) const override { return {}; }
   std::optional<std::vector<NamedValue>> arguments(const AttachSpec&) const override { return std::nullopt; }
   std::optional<std::vector<NamedValue>> locals(const AttachSpec&) const override { return std::nullopt; }
   std::optional<Type> return_type(const AttachSpec&) const override { return std::nullopt; }

@@ -122,9 +122,13 @@ void Reporter::take_format(uint32_t id, Bytes payload) {
 
 void Reporter::take_helper_error(uint32_t id, Bytes payload) {
   if (id >= plan_.errors.size()) return;
+  const event::HelperErrorPlace& error = plan_.errors[id];
+  if (!error.message.empty())
+    return output_.script_message(view::Severity::Warning, error.place, error.message + "\n" + error.context);
   view::HelperFailure failure;
-  failure.helper = plan_.errors[id].helper;
-  failure.place = plan_.errors[id].place;
+  failure.helper = error.helper;
+  failure.place = error.place;
+  failure.context = error.context;
   failure.result = int64_t(ByteReader(payload).u64());
   output_.helper_error(failure);
 }

@@ -42,6 +42,17 @@ lang::TypeField to_field(const Member& member, lang::Type type) {
   return field;
 }
 
+// `char` itself: arrays of it are text, arrays of signed and unsigned char are numbers.
+bool is_plain_char(const image::dwarf::DebugInfo& info, TypeId id) {
+  for (int i = 0; id && i < deepest_type; ++i) {
+    const Type& type = info.type(id);
+    bool is_wrapper = type.kind == Kind::Typedef || type.kind == Kind::Const || type.kind == Kind::Volatile;
+    if (!is_wrapper) return type.size == 1 && type.name == "char";
+    id = type.target;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<const ImageSymbols*> ScriptTypes::image(const std::string& path, const std::string& root) {
@@ -116,8 +127,14 @@ lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth)
     case Kind::Array: {
       lang::Type element = to_type(image, type.target, depth + 1);
       uint64_t size = element.size();
+      bool is_text = is_plain_char(info, type.target);
       for (size_t i = type.dimensions.size(); i-- > 0;) {
         uint64_t count = type.dimensions[i].value_or(0);
+        if (std::exchange(is_text, false) && count != 0) {
+          element = lang::Type::string(count + 1);  // with room for a NUL that the program may not have
+          size = count;
+          continue;
+        }
         element = lang::Type::array(std::move(element), count, size);
         size *= count;
       }
@@ -207,12 +224,13 @@ std::optional<lang::Constant> ScriptTypes::find_constant(std::string_view name) 
   return std::nullopt;
 }
 
-std::optional<std::string> ScriptTypes::enumerator(std::string_view enum_name, int64_t value) const {
+std::vector<lang::Enumerator> ScriptTypes::enumerators(std::string_view enum_name) const {
+  std::vector<lang::Enumerator> out;
   auto named = find_named(enum_name);
-  if (!named) return std::nullopt;
+  if (!named) return out;
   for (const auto& enumerator : named->image->debug_info().type(named->type).enumerators)
-    if (enumerator.value == value) return enumerator.name;
-  return std::nullopt;
+    out.push_back({enumerator.name, enumerator.value});
+  return out;
 }
 
 std::optional<std::vector<lang::NamedValue>> ScriptTypes::arguments(const AttachSpec& probe) const {

@@ -58,7 +58,7 @@ TEST(Types, Operators) {
   EXPECT_EQ(type_of("$b - 1"), "int64");
   EXPECT_EQ(type_of("$a < $c"), "bool");
   EXPECT_EQ(type_of("-$b"), "uint64");
-  EXPECT_EQ(type_of("~$c"), "int64");
+  EXPECT_EQ(type_of("~$c"), "uint32");
   EXPECT_EQ(type_of("!$a"), "bool");
   EXPECT_EQ(type_of("$a == 1 ? $a : $c"), "int64");
   EXPECT_EQ(type_of("$p + 1"), "uint8 *");
@@ -211,7 +211,7 @@ TEST(Compile, ScriptStructsMacrosAndFunctionsTogether) {
       "add(1, 2); "
       "unroll(LIMIT) { @[A] = count(); } }");
   EXPECT_EQ(program.type("$n"), "struct foo *");
-  EXPECT_EQ(program.type("$a"), "int32");
+  EXPECT_EQ(program.type("$a"), "uint32");
   EXPECT_EQ(program.type("$s"), "uint64");
   EXPECT_EQ(program.type("@"), "[enum e] count_t");
 }

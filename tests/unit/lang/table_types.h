@@ -24,7 +24,7 @@ class TableTypes final : public TypeSource {
   std::optional<Constant> find_constant(std::string_view name) const override {
     return find(constants, name);
   }
-  std::optional<std::string> enumerator(std::string_view, int64_t) const override { return std::nullopt; }
+  std::vector<Enumerator> enumerators(std::string_view) const override { return {}; }
   std::optional<std::vector<NamedValue>> arguments(const AttachSpec& probe) const override {
     return find(args, probe.function);
   }
