@@ -97,6 +97,9 @@ Result<session::RunRequest> run_request(const ScriptOptions& options) {
   }
   request.command_line = options.parameters;
   request.command = options.command;
+  request.engine = options.engine == "kernel"   ? session::EngineChoice::Kernel
+                   : options.engine == "inproc" ? session::EngineChoice::Inproc
+                                                : session::EngineChoice::Auto;
   request.command_has_quotes = options.persona == Persona::Uscope;
   request.is_bpftrace = options.persona == Persona::Bpftrace;
   request.allow_unsafe = options.unsafe;

@@ -22,6 +22,7 @@ enum Long {
   kTest,
   kBench,
   kProbeFilter,
+  kEngine,
   kFmt,
   kDryRun,
   kDebugInfo,
@@ -52,6 +53,7 @@ const std::array kLong = {
     option{"test", no_argument, nullptr, kTest},
     option{"bench", no_argument, nullptr, kBench},
     option{"probe-filter", required_argument, nullptr, kProbeFilter},
+    option{"engine", required_argument, nullptr, kEngine},
     option{"fmt", no_argument, nullptr, kFmt},
     option{"dry-run", no_argument, nullptr, kDryRun},
     option{"debuginfo", required_argument, nullptr, kDebugInfo},
@@ -187,6 +189,10 @@ bool Reader::take(int option, const std::string& value) {
     case kProbeFilter:
       out_.probe_filter = value;
       return true;
+    case kEngine:
+      out_.engine = value;
+      return value == "auto" || value == "kernel" || value == "inproc" ||
+             wrong("USAGE: --engine must be 'auto', 'kernel' or 'inproc'.");
     case kDryRun:
       return out_.dry_run = true;
     case kEmit:
@@ -267,6 +273,8 @@ std::string options_text() {
          "    -v, --verbose         say more; with -l, show arguments and their types\n"
          "    -p, --pid PID         only this process\n"
          "    -c, --cmd CMD         run CMD, traced from its first instruction; its end ends the script\n"
+         "    --engine kernel|inproc|auto   uprobes of the kernel's, or inside the process: faster, and "
+         "without root\n"
          "    -f text|json          how results are written\n"
          "    -o, --output FILE     write results to FILE\n"
          "    -B line|full|none     when results are written: each line, in large pieces, at once\n"

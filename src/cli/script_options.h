@@ -31,6 +31,7 @@ struct ScriptOptions {
   bool list = false, info = false, help = false, version = false;
   std::optional<pid_t> pid;
   std::string command;
+  std::string engine = "auto";  // or kernel, inproc
   bool json = false;
   std::string output;
   std::optional<Buffering> buffering;

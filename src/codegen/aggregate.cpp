@@ -224,7 +224,9 @@ void CodeGenerator::read_aggregate(const Unit::ScriptMap& map, Place key) {
   }
   asm_.bind(next);
   asm_.alu(Alu::Add, R7, 1);
-  asm_.jump_if(Cond::Lt, R7, int32_t(std::max<uint32_t>(unit_.inputs.possible_cpus, 1)), again);
+  asm_.jump_if(
+      Cond::Lt, R7,
+      int32_t(std::max<uint32_t>(std::max(unit_.inputs.value_copies, unit_.inputs.possible_cpus), 1)), again);
   load_slot(R0, total);
   if (!type.is(TypeKind::kAvg)) return;
   load_slot(R1, count);

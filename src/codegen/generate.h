@@ -34,6 +34,7 @@ struct Inputs {
   const lang::TypeSource* types = nullptr;   // may be null: then only the script's own structs are known
   const ArgumentPlaces* places = nullptr;    // may be null: then args, locals and usdt arguments are an Error
   uint32_t possible_cpus = 1;
+  uint32_t value_copies = 1;                  // of a PerCpu map's value: one a CPU, or one a thread
   std::optional<PidNamespace> pid_namespace;  // pid and tid as seen there; nothing: the first one
   std::optional<uint32_t> child_pid;          // of -c
   Loops loops = Loops::Walked;

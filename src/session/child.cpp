@@ -108,6 +108,7 @@ Child::Child(Child&& other) noexcept
       go_(std::move(other.go_)),
       failed_(std::move(other.failed_)),
       end_(std::move(other.end_)),
+      is_at_entry_(other.is_at_entry_),
       name_(std::move(other.name_)),
       file_(std::move(other.file_)),
       status_(other.status_) {}
@@ -115,10 +116,15 @@ Child::Child(Child&& other) noexcept
 Child::~Child() {
   if (pid_ < 0 || status_) return;
   ::kill(pid_, SIGTERM);
+  ::kill(pid_, SIGCONT);
   ::waitpid(pid_, nullptr, 0);
 }
 
 Status Child::release() {
+  if (is_at_entry_) {
+    ::kill(pid_, SIGCONT);
+    return {};
+  }
   if (::write(go_.get(), "g", 1) != 1) return fail(Error::from_errno("starting " + name_, errno));
   go_.reset();
   int error = 0;

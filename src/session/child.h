@@ -27,6 +27,9 @@ class Child {
   const std::string& file() const { return file_; }
   // Readable once it has ended. Not open on kernels that have none.
   const Fd& end() const { return end_; }
+  // Executes the command and holds it again at the program's own first instruction, when its libraries are
+  // loaded: where an engine that works inside the process begins. An Error says why it could not be executed.
+  Status hold_at_entry();
   // Lets it run. An Error says why it could not be executed.
   Status release();
   // Its exit status once it has ended; nothing while it runs.
@@ -38,6 +41,7 @@ class Child {
   Fd go_;      // one byte lets it run
   Fd failed_;  // errno of a failed exec
   Fd end_;     // a pidfd
+  bool is_at_entry_ = false;
   std::string name_, file_;
   std::optional<int> status_;
 };

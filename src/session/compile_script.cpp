@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
+#include "engine/inproc/runtime/layout.h"
 #include "lang/parser.h"
 #include "lang/printer.h"
 
@@ -68,7 +69,8 @@ std::optional<lang::TypedProgram> ScriptCompiler::compile(std::string& messages)
 }
 
 Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& program,
-                                                   std::optional<pid_t> child) const {
+                                                   std::optional<pid_t> child,
+                                                   const ChosenEngine& engine) const {
   ScriptPlaces places(types_);
   codegen::Inputs inputs;
   inputs.sources = &sources_;
@@ -77,6 +79,11 @@ Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& pro
   inputs.loops = can_count_loops() ? codegen::Loops::MayGoto : codegen::Loops::Walked;
   inputs.possible_cpus = uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
   inputs.pid_namespace = own_pid_namespace();
+  inputs.value_copies = inputs.possible_cpus;
+  if (engine.is_inproc) {
+    inputs.loops = codegen::Loops::Unchecked;
+    inputs.value_copies = engine::inproc::kMostThreads;
+  }
   if (child) inputs.child_pid = uint32_t(*child);
   return codegen::generate(program, inputs);
 }

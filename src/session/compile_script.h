@@ -23,9 +23,11 @@ class ScriptCompiler {
   // Nothing if the script is wrong; `messages` gets what the compiler has to say.
   std::optional<lang::TypedProgram> compile(std::string& messages);
   // `child` is the process of -c.
-  Result<codegen::Compiled> generate(const lang::TypedProgram& program, std::optional<pid_t> child) const;
+  Result<codegen::Compiled> generate(const lang::TypedProgram& program, std::optional<pid_t> child,
+                                     const ChosenEngine& engine = {}) const;
 
   ScriptProbes& probes() { return probes_; }
+  ScriptTypes& types() { return types_; }
   // The arguments at a probe, as -lv shows them.
   std::string arguments_text(const lang::AttachSpec& point) const;
   // The tree as parsed, once more: for -d ast.

@@ -149,7 +149,7 @@ std::optional<FunctionFacts> PatchFacts::function_at(ImageAddr address) {
   return facts;
 }
 
-std::vector<engine::inproc::CodeFacts::Filler> PatchFacts::filler_near(ImageAddr address, uint64_t distance,
+std::vector<engine::inproc::TextFacts::Filler> PatchFacts::filler_near(ImageAddr address, uint64_t distance,
                                                                        uint64_t size) {
   std::vector<Filler> found;
   auto at = std::ranges::upper_bound(image_.functions(), address + distance, {}, &FunctionSymbol::address);

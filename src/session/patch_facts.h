@@ -1,15 +1,15 @@
 // What the in-process engine must know of an image's code before it patches it: implements the engine's
-// CodeFacts over an opened image. Borrows the image. One thread.
+// TextFacts over an opened image. Borrows the image. One thread.
 #pragma once
 
 #include <vector>
 
-#include "engine/inproc/target/code_facts.h"
+#include "engine/inproc/target/text_facts.h"
 #include "symbols/image_symbols.h"
 
 namespace uscope::session {
 
-class PatchFacts final : public engine::inproc::CodeFacts {
+class PatchFacts final : public engine::inproc::TextFacts {
  public:
   explicit PatchFacts(const symbols::ImageSymbols& image);
 

@@ -9,12 +9,12 @@
 #include <set>
 
 #include "codegen/disassemble.h"
-#include "engine/kernel/kernel_engine.h"
 #include "lang/parser.h"
 #include "lang/printer.h"
 #include "process/info.h"
 #include "session/child.h"
 #include "session/compile_script.h"
+#include "session/engines.h"
 #include "session/reporter.h"
 #include "session/signals.h"
 #include "session/test_probes.h"
@@ -50,11 +50,12 @@ Result<Target> find_target_process(pid_t pid) {
 class Session {
  public:
   Session(const RunRequest& request, const lang::TypedProgram& program, const codegen::Compiled& compiled,
-          view::Output& output, event::SymbolNames& names)
+          engine::Engine& engine, view::Output& output, event::SymbolNames& names)
       : request_(request),
         program_(program),
         compiled_(compiled),
         output_(output),
+        engine_(engine),
         reporter_(compiled.plan, engine_, names, output) {}
 
   Status load() {
@@ -128,7 +129,7 @@ class Session {
   const codegen::Compiled& compiled_;
   view::Output& output_;
   Signals signals_;
-  engine::kernel::KernelEngine engine_;
+  engine::Engine& engine_;
   Reporter reporter_;
   bool has_events_ = false;
   bool is_ending_ = false;
@@ -274,6 +275,8 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   if (!request.command.empty() && !request.dry_run) {
     TRY(Child started, Child::start(request.command, request.command_has_quotes));
     child.emplace(std::move(started));
+    // What is to run inside the process needs the process to be there.
+    if (request.engine == EngineChoice::Inproc) TRY_STATUS(child->hold_at_entry());
   }
   ProbeScope scope{request.pid, "", request.allow_unsafe, request.is_bpftrace};
   if (child) scope.pid = child->pid();
@@ -293,8 +296,9 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
     return 1;
   }
   show_program(request, compiler, *program, report);
+  TRY(ChosenEngine chosen, choose_engine(request.engine, *program, scope.pid));
   TRY(codegen::Compiled compiled,
-      compiler.generate(*program, child ? std::optional(child->pid()) : std::nullopt));
+      compiler.generate(*program, child ? std::optional(child->pid()) : std::nullopt, chosen));
   std::vector<CodeAtPoint> points = points_of(*program, compiled);
   if (points.empty() && request.mode == ScriptMode::Run)
     return fail("No probes attached; use --test to run test probes.");
@@ -310,7 +314,9 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   if (request.dry_run) return 0;
   names.set_probe_functions(probe_functions(*program));
 
-  Session session(request, *program, compiled, output, names);
+  EngineMaker engines(compiler.types());
+  std::unique_ptr<engine::Engine> engine = engines.make(chosen, scope.pid);
+  Session session(request, *program, compiled, *engine, output, names);
   TRY_STATUS(session.load());
   if (request.mode != ScriptMode::Run) return session.try_out(report);
   TRY_STATUS(session.run_all(ProbeKind::kBegin));

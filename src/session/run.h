@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "lang/parameters.h"
+#include "session/engines.h"
 #include "session/live_names.h"
 #include "view/output.h"
 
@@ -26,6 +27,7 @@ struct RunRequest {
   std::optional<pid_t> pid;
   std::string command;  // -c: started with the script, and its end ends the script
   bool command_has_quotes = true;
+  EngineChoice engine = EngineChoice::Auto;
   bool is_bpftrace = false;  // be as strict as bpftrace
   bool allow_unsafe = false;
   bool dry_run = false;  // compile, load nothing

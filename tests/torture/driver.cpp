@@ -46,7 +46,8 @@ class CountingCode : public engine::inproc::TargetCode {
   CountingCode() { plan_.shared_bytes = 4096, plan_.private_bytes = 4096; }
   const engine::inproc::MemoryPlan& plan() const override { return plan_; }
   Status prepare_shared(std::span<uint8_t>) const override { return {}; }
-  std::vector<uint8_t> private_header(const engine::inproc::MemoryPlaces& places) const override {
+  const engine::inproc::SharedPlan& shared_plan() const override { return shared_plan_; }
+  std::vector<uint8_t> private_header(const engine::inproc::MemoryPlaces& places, Process) const override {
     places_ = places;
     return std::vector<uint8_t>(8, 1);
   }
@@ -63,6 +64,7 @@ class CountingCode : public engine::inproc::TargetCode {
 
  private:
   engine::inproc::MemoryPlan plan_;
+  engine::inproc::SharedPlan shared_plan_;
   mutable engine::inproc::MemoryPlaces places_;
 };
 
@@ -226,7 +228,7 @@ bool Torture::cycle() {
     return false;
   }
   auto report =
-      (*deployment)->attach(attachments, [&](const std::string& file) -> Result<engine::inproc::CodeFacts*> {
+      (*deployment)->attach(attachments, [&](const std::string& file) -> Result<engine::inproc::TextFacts*> {
         for (auto& image : images_)
           if (image->path == file) return image->facts.get();
         return fail("unknown file");

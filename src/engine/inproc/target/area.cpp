@@ -47,9 +47,10 @@ class Mapper {
  private:
   Status make_memory();
   Status map_pieces();
+  Result<AddressSpan> find_place(const PieceRequest& piece);
   Result<AddressSpan> place(const PieceRequest& piece, uint64_t memfd_offset);
   Result<AddressSpan> map_journal(uint64_t memfd_offset);
-  Status map_at(AddressSpan where, int protection, int flags, int fd, uint64_t offset);
+  Status map_at(AddressSpan& where, int protection, int flags, int fd, uint64_t offset);
 
   process::SeizedProcess& process_;
   RemoteCaller& caller_;
@@ -71,26 +72,31 @@ Status Mapper::make_memory() {
   return {};
 }
 
-Status Mapper::map_at(AddressSpan where, int protection, int flags, int fd, uint64_t offset) {
-  TRY(ProcessAddr at,
-      caller_.mmap(where.start, where.size, protection, flags | MAP_FIXED_NOREPLACE, fd, {offset}));
+Status Mapper::map_at(AddressSpan& where, int protection, int flags, int fd, uint64_t offset) {
+  const bool is_anywhere = where.start.value == 0;
+  if (!is_anywhere) flags |= MAP_FIXED_NOREPLACE;
+  TRY(ProcessAddr at, caller_.mmap(where.start, where.size, protection, flags, fd, {offset}));
   contents_.mappings.push_back({at, where.size});
+  if (is_anywhere) where.start = at;
   // Before Linux 4.17 the address is only a wish.
   if (at != where.start) return fail(fmt::format("the place {:#x} was not to be had", where.start.value));
   return {};
 }
 
-Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offset) {
+// Start 0: wherever the kernel likes.
+Result<AddressSpan> Mapper::find_place(const PieceRequest& piece) {
   const uint64_t size = whole_pages(piece.size);
+  if (piece.reach.size == 0) return AddressSpan{{0}, size};
   TRY(process::Maps maps, process::Maps::of(process_.pid()));
-  // Without a wish: near the stack's and libraries' end, where the kernel itself would look.
-  const AddressSpan reach = piece.reach.size != 0 ? piece.reach : AddressSpan{maps.all().back().start, 1};
-  auto room = find_room(maps, reach, size);
-  if (!room && piece.reach.size == 0) room = find_room(maps, {maps.all().front().start, 1}, size);
+  auto room = find_room(maps, piece.reach, size);
   if (!room)
     return fail(fmt::format("process {} has no free {} KB within 2 GB of {:#x}", process_.pid(), size >> 10,
-                            reach.start.value));
-  const AddressSpan where{*room, size};
+                            piece.reach.start.value));
+  return AddressSpan{*room, size};
+}
+
+Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offset) {
+  TRY(AddressSpan where, find_place(piece));
   switch (piece.use) {
     case Use::code:
       // Private: what a forked child runs must not change when the parent's is taken away.
@@ -103,7 +109,7 @@ Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offs
     case Use::private_data: {
       TRY_STATUS(map_at(where, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
       contents_.stacks.push_back(where);
-      TRY(int64_t result, caller_.call(SYS_madvise, {where.start.value, size, MADV_WIPEONFORK}));
+      TRY(int64_t result, caller_.call(SYS_madvise, {where.start.value, where.size, MADV_WIPEONFORK}));
       if (result != 0) return fail(Error::from_errno("keeping memory from forked children", int(-result)));
       break;
     }

@@ -39,7 +39,7 @@ Status write_all(const Fd& memory, Bytes bytes, uint64_t offset) {
 // All sites of one file, whichever attachment they are of.
 struct Deployment::PlannedFile {
   std::string name;
-  CodeFacts* facts = nullptr;
+  TextFacts* facts = nullptr;
   std::vector<SiteRequest> sites;
   std::vector<FileOffset> offsets;
   struct Origin {
@@ -88,7 +88,7 @@ Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
     if (attachment.kind != Attachment::Kind::UserProbe) continue;
     auto [known, is_new] = by_name.try_emplace(attachment.file, files.size());
     if (is_new) {
-      TRY(CodeFacts * found, facts(attachment.file));
+      TRY(TextFacts * found, facts(attachment.file));
       files.push_back({attachment.file, found, {}, {}, {}, {}});
     }
     PlannedFile& file = files[known->second];

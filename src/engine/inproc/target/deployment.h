@@ -14,14 +14,14 @@
 #include "engine/engine.h"
 #include "engine/inproc/code/target_code.h"
 #include "engine/inproc/target/build_patches.h"
-#include "engine/inproc/target/code_facts.h"
 #include "engine/inproc/target/guardian.h"
 #include "engine/inproc/target/loadings.h"
+#include "engine/inproc/target/text_facts.h"
 
 namespace uscope::engine::inproc {
 
 // The facts about a file, which must stay while the deployment uses them.
-using FactsSource = std::function<Result<CodeFacts*>(const std::string& file)>;
+using FactsSource = std::function<Result<TextFacts*>(const std::string& file)>;
 
 class Deployment {
  public:

@@ -169,7 +169,7 @@ std::vector<Draft> FunctionPlanner::finish() && {
 
 class ImagePlanner {
  public:
-  ImagePlanner(CodeFacts& facts, std::span<const SiteRequest> sites) : facts_(facts), sites_(sites) {}
+  ImagePlanner(TextFacts& facts, std::span<const SiteRequest> sites) : facts_(facts), sites_(sites) {}
 
   ImagePlan run();
 
@@ -179,7 +179,7 @@ class ImagePlanner {
   std::optional<PatchPlan::Hole> find_hole(const Window& window, const Flow& flow) const;
   std::optional<PatchPlan::Hole> usable(ImageAddr address, Bytes filler, uint64_t from) const;
 
-  CodeFacts& facts_;
+  TextFacts& facts_;
   std::span<const SiteRequest> sites_;
   ImagePlan plan_;
   Taken taken_;
@@ -214,7 +214,7 @@ std::optional<PatchPlan::Hole> ImagePlanner::find_hole(const Window& window, con
       end = next->end();
     if (auto hole = usable(ImageAddr{start}, between.first(end - start), window.start)) return hole;
   }
-  for (const CodeFacts::Filler& filler :
+  for (const TextFacts::Filler& filler :
        facts_.filler_near(ImageAddr{window.start}, 160, x86::near_jump_size))
     if (auto hole = usable(filler.address, filler.bytes, window.start)) return hole;
   return std::nullopt;
@@ -292,7 +292,7 @@ ImagePlan ImagePlanner::run() {
 
 }  // namespace
 
-ImagePlan plan_image(CodeFacts& facts, std::span<const SiteRequest> sites) {
+ImagePlan plan_image(TextFacts& facts, std::span<const SiteRequest> sites) {
   return ImagePlanner(facts, sites).run();
 }
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/inproc/target/code_facts.h"
+#include "engine/inproc/target/text_facts.h"
 #include "x86/window.h"
 
 namespace uscope::engine::inproc {
@@ -52,6 +52,6 @@ struct ImagePlan {
   std::vector<SiteRefusal> refused;
 };
 
-ImagePlan plan_image(CodeFacts& facts, std::span<const SiteRequest> sites);
+ImagePlan plan_image(TextFacts& facts, std::span<const SiteRequest> sites);
 
 }  // namespace uscope::engine::inproc

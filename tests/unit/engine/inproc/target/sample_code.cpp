@@ -91,7 +91,7 @@ std::optional<FunctionFacts> SampleFacts::function_at(ImageAddr address) {
   return facts;
 }
 
-std::vector<CodeFacts::Filler> SampleFacts::filler_near(ImageAddr address, uint64_t distance, uint64_t size) {
+std::vector<TextFacts::Filler> SampleFacts::filler_near(ImageAddr address, uint64_t distance, uint64_t size) {
   std::vector<Filler> found;
   for (auto [start, end] : functions_) {
     if (end + distance < address.value || end > address.value + distance) continue;

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/inproc/target/code_facts.h"
+#include "engine/inproc/target/text_facts.h"
 
 extern "C" {
 long sample_twice(long);    // endbr64, a frame, ret
@@ -22,7 +22,7 @@ extern const uint8_t sample_fill_end[], sample_twice_end[], sample_tiny_end[], s
 
 namespace uscope::engine::inproc {
 
-class SampleFacts : public CodeFacts {
+class SampleFacts : public TextFacts {
  public:
   SampleFacts();
   std::optional<ImageAddr> address_of(FileOffset offset) override { return ImageAddr{offset.value}; }

@@ -26,9 +26,9 @@ struct FunctionFacts {
 };
 
 // One image file. Used from one thread; what it hands out refers to the file's bytes and lives as long.
-class CodeFacts {
+class TextFacts {
  public:
-  virtual ~CodeFacts() = default;
+  virtual ~TextFacts() = default;
 
   virtual std::optional<ImageAddr> address_of(FileOffset offset) = 0;
   // The function that holds an address; nothing if none is known to.

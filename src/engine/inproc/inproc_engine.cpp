@@ -1,0 +1,191 @@
+#include "engine/inproc/inproc_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace uscope::engine::inproc {
+namespace {
+
+using codegen::CodeKind;
+using codegen::MapKind;
+using AttachKind = Attachment::Kind;
+
+// Nobody wakes the reader: a probe in the target makes no system call. So it looks often enough for a person.
+constexpr std::chrono::milliseconds kLookEvery{5};
+constexpr std::chrono::seconds kClockEvery{1};
+// A uscope that was stopped for an hour does not have to make up for every millisecond of it.
+constexpr int kMostRunsAtOnce = 1000;
+
+SharedHeader& header_of(std::span<uint8_t> shared) { return *reinterpret_cast<SharedHeader*>(shared.data()); }
+
+std::string why_not_here(AttachKind kind) {
+  switch (kind) {
+    case AttachKind::UserReturn:
+      return "not every way out of it can be probed, and the in-process engine does not touch return "
+             "addresses";
+    case AttachKind::Profile:
+    case AttachKind::Software:
+    case AttachKind::Tracepoint:
+      return "only the kernel sees such events; try --engine kernel";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+Status InprocEngine::load(const codegen::Program& program) {
+  if (code_) return fail("an in-process engine loads one program");
+  program_ = program;
+  TRY(code_, TargetCode::compile(program));
+  TRY(deployment_, Deployment::start(pid_, *code_));
+  const std::span<uint8_t> shared = deployment_->shared();
+  header_of(shared).pid = uint32_t(pid_);
+  clock_.publish(header_of(shared).clock);
+  clock_published_ = Clock::now();
+  TRY(own_, OwnCode::place(*code_, shared));
+  maps_.emplace(code_->shared_plan(), shared);
+  for (uint32_t i = 0; i < program.maps.size(); ++i)
+    if (program.maps[i].kind == MapKind::RingBuffer) rings_.emplace_back(code_->shared_plan(), i, shared);
+  return {};
+}
+
+Result<MapStore*> InprocEngine::maps() {
+  if (!maps_) return fail("the engine has no program yet");
+  return &*maps_;
+}
+
+Status InprocEngine::attach_event(const Attachment& attachment) {
+  if (std::string why = why_not_here(attachment.kind); !why.empty()) return fail(why);
+  if (attachment.period == 0) return fail("an interval of zero");
+  const std::chrono::nanoseconds period(attachment.period);
+  timers_.push_back({attachment.code, period, Clock::now() + period});
+  return {};
+}
+
+Result<AttachReport> InprocEngine::attach(const std::vector<Attachment>& attachments) {
+  if (!deployment_) return fail("attaching without a program");
+  TRY(AttachReport report, deployment_->attach(attachments, facts_));
+  is_attached_ = true;
+  for (size_t i = 0; i < attachments.size(); ++i) {
+    if (attachments[i].kind == AttachKind::UserProbe) continue;
+    if (auto status = attach_event(attachments[i]); !status) {
+      const size_t sites = std::max<size_t>(1, attachments[i].sites.size());
+      for (size_t site = 0; site < sites; ++site) report.failures.push_back({i, site, status.error()});
+    } else {
+      ++report.attached_sites;
+    }
+  }
+  return report;
+}
+
+Status InprocEngine::run(uint32_t code) {
+  if (!own_ || code >= program_.codes.size())
+    return fail(fmt::format("running code {}: the program has {}", code, program_.codes.size()));
+  const CodeKind kind = program_.codes[code].kind;
+  if (kind != CodeKind::RunOnce && kind != CodeKind::Timer)
+    return fail("running " + program_.codes[code].name + ": it is compiled for an event");
+  own_->run(code);
+  return {};
+}
+
+Status InprocEngine::run_due_timers() {
+  for (Timer& timer : timers_) {
+    // Each period counts, also when the reader came late: interval:ms:10 { @++ } is 100 after a second.
+    for (int runs = 0; Clock::now() >= timer.next; ++runs) {
+      if (runs == kMostRunsAtOnce) {
+        timer.next = Clock::now() + timer.period;
+        break;
+      }
+      timer.next += timer.period;
+      TRY_STATUS(run(timer.code));
+    }
+  }
+  return {};
+}
+
+size_t InprocEngine::read_records(const std::function<void(Bytes)>& on_record) {
+  size_t count = 0;
+  for (RingReader& ring : rings_) count += ring.read(on_record, !is_attached_);
+  return count;
+}
+
+Result<size_t> InprocEngine::poll(std::chrono::milliseconds timeout,
+                                  const std::function<void(Bytes)>& on_record) {
+  if (!own_) return fail("polling an engine that has no program");
+  const Clock::time_point give_up = Clock::now() + timeout;
+  for (;;) {
+    TRY_STATUS(run_due_timers());
+    if (Clock::now() - clock_published_ >= kClockEvery) {
+      clock_.publish(header_of(deployment_->shared()).clock);
+      clock_published_ = Clock::now();
+    }
+    if (size_t count = read_records(on_record); count > 0) return count;
+    Clock::time_point until = std::min(give_up, Clock::now() + kLookEvery);
+    for (const Timer& timer : timers_) until = std::min(until, timer.next);
+    const auto left = until - Clock::now();
+    if (Clock::now() >= give_up) return 0;
+    // A signal is the caller's business: back to it at once.
+    timespec pause{0, std::max<int64_t>(left.count(), 1000)};
+    if (::ppoll(wakers_.data(), wakers_.size(), &pause, nullptr) != 0) return read_records(on_record);
+  }
+}
+
+Status InprocEngine::wake_on(const Fd& source) {
+  if (source.is_open()) wakers_.push_back({source.get(), POLLIN, 0});
+  return {};
+}
+
+Result<uint64_t> InprocEngine::cost_of_run() {
+  if (!own_) return fail("measuring an engine that has no program");
+  return 0;
+}
+
+uint64_t InprocEngine::lost() {
+  if (!maps_) return 0;
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < program_.maps.size(); ++i) {
+    const codegen::MapSpec& spec = program_.maps[i];
+    if (spec.name != "lost" || spec.kind != MapKind::PerCpuArray || spec.value_size != 8) continue;
+    (void)maps_->for_each_entry(i, [&](const MapEntry& entry) {
+      for (const auto& value : entry.values) sum += ByteReader(value).u64();
+    });
+  }
+  const MapStore::Losses losses = maps_->losses();
+  return sum + losses.nested_hits + losses.threadless_hits + losses.busy_updates;
+}
+
+Status InprocEngine::for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) {
+  TRY(MapStore * store, maps());
+  return store->for_each_entry(map, visit);
+}
+
+Result<std::optional<MapEntry>> InprocEngine::find_entry(uint32_t map, Bytes key) {
+  TRY(MapStore * store, maps());
+  return store->find_entry(map, key);
+}
+
+Status InprocEngine::set_entry(uint32_t map, Bytes key, Bytes value) {
+  TRY(MapStore * store, maps());
+  return store->set_entry(map, key, value);
+}
+
+Status InprocEngine::remove_entry(uint32_t map, Bytes key) {
+  TRY(MapStore * store, maps());
+  return store->remove_entry(map, key);
+}
+
+Status InprocEngine::clear(uint32_t map) {
+  TRY(MapStore * store, maps());
+  return store->clear(map);
+}
+
+void InprocEngine::detach() {
+  timers_.clear();
+  is_attached_ = false;
+  if (deployment_) (void)deployment_->detach();
+}
+
+}  // namespace uscope::engine::inproc

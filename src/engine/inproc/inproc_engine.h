@@ -1,0 +1,76 @@
+// The engine inside the target: probes are jumps to compiled code in the traced process itself, which needs
+// only the right to ptrace it. One process; what its children do is not seen. Joins the parts: code/
+// compiles, target/ brings it there and takes it out, runtime/ reads what it counts and reports.
+//
+// Takes user probes and intervals. What only the kernel can see (profile, software events, tracepoints, the
+// kernel's own return probes) is refused, site by site, with the reason.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/fd.h"
+#include "engine/engine.h"
+#include "engine/inproc/code/target_code.h"
+#include "engine/inproc/own_code.h"
+#include "engine/inproc/runtime/clock_source.h"
+#include "engine/inproc/runtime/map_store.h"
+#include "engine/inproc/runtime/ring_reader.h"
+#include "engine/inproc/target/deployment.h"
+
+namespace uscope::engine::inproc {
+
+class InprocEngine final : public Engine {
+ public:
+  InprocEngine(pid_t pid, FactsSource facts) : pid_(pid), facts_(std::move(facts)) {}
+  ~InprocEngine() override { detach(); }
+
+  Status load(const codegen::Program& program) override;
+  Result<AttachReport> attach(const std::vector<Attachment>& attachments) override;
+  Status run(uint32_t code) override;
+  Result<size_t> poll(std::chrono::milliseconds timeout,
+                      const std::function<void(Bytes)>& on_record) override;
+  Status wake_on(const Fd& source) override;
+  Result<uint64_t> cost_of_run() override;
+  uint64_t lost() override;
+  Status for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) override;
+  Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) override;
+  Status set_entry(uint32_t map, Bytes key, Bytes value) override;
+  Status remove_entry(uint32_t map, Bytes key) override;
+  Status clear(uint32_t map) override;
+  void detach() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Timer {
+    uint32_t code = 0;
+    std::chrono::nanoseconds period{0};
+    Clock::time_point next;
+  };
+
+  Result<MapStore*> maps();
+  Status attach_event(const Attachment& attachment);
+  Status run_due_timers();
+  size_t read_records(const std::function<void(Bytes)>& on_record);
+
+  pid_t pid_;
+  FactsSource facts_;
+  codegen::Program program_;
+  // In the order of making; taken apart the other way round.
+  std::unique_ptr<TargetCode> code_;
+  std::unique_ptr<Deployment> deployment_;
+  std::unique_ptr<OwnCode> own_;
+  ClockSource clock_;
+  Clock::time_point clock_published_;
+  std::optional<MapStore> maps_;
+  std::vector<RingReader> rings_;
+  std::vector<Timer> timers_;
+  std::vector<pollfd> wakers_;
+  bool is_attached_ = false;
+};
+
+}  // namespace uscope::engine::inproc

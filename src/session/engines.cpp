@@ -1,0 +1,56 @@
+#include "session/engines.h"
+
+#include "engine/inproc/inproc_engine.h"
+#include "engine/kernel/kernel_engine.h"
+
+namespace uscope::session {
+namespace {
+
+using lang::ProbeKind;
+
+// What the in-process engine cannot do; nothing if all is well.
+std::optional<std::string> why_not_inproc(const lang::TypedProgram& program, std::optional<pid_t> pid) {
+  if (!pid) return "it needs a process: -p PID or -c COMMAND";
+  for (const lang::TypedProbe& probe : program.probes)
+    for (const lang::AttachSpec& point : probe.attach_points) switch (point.kind) {
+        case ProbeKind::kUprobe:
+        case ProbeKind::kUretprobe:
+        case ProbeKind::kUsdt:
+        case ProbeKind::kInterval:
+        case ProbeKind::kBegin:
+        case ProbeKind::kEnd:
+        case ProbeKind::kSelf:
+          break;
+        default:
+          return std::string(lang::spell(point.kind)) + " probes live in the kernel";
+      }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<ChosenEngine> choose_engine(EngineChoice choice, const lang::TypedProgram& program,
+                                   std::optional<pid_t> pid) {
+  if (choice == EngineChoice::Kernel) return ChosenEngine{false, "as asked"};
+  const auto why_not = why_not_inproc(program, pid);
+  if (choice == EngineChoice::Inproc) {
+    if (why_not) return fail("--engine inproc cannot run this script: " + *why_not);
+    return ChosenEngine{true, "as asked"};
+  }
+  return ChosenEngine{false, why_not ? "the in-process engine cannot: " + *why_not : "the default"};
+}
+
+std::unique_ptr<engine::Engine> EngineMaker::make(const ChosenEngine& chosen, std::optional<pid_t> pid) {
+  if (!chosen.is_inproc) return std::make_unique<engine::kernel::KernelEngine>();
+  auto facts = [this](const std::string& file) -> Result<engine::inproc::TextFacts*> {
+    std::unique_ptr<PatchFacts>& known = facts_[file];
+    if (!known) {
+      TRY(const symbols::ImageSymbols* image, types_.image(file));
+      known = std::make_unique<PatchFacts>(*image);
+    }
+    return known.get();
+  };
+  return std::make_unique<engine::inproc::InprocEngine>(*pid, facts);
+}
+
+}  // namespace uscope::session

@@ -1,0 +1,41 @@
+// Which engine runs a script, and the making of it. `auto` takes the in-process engine where a process is
+// named and everything the script probes can live in it, else the kernel's.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+#include "lang/typed_program.h"
+#include "session/patch_facts.h"
+#include "session/script_types.h"
+
+namespace uscope::session {
+
+enum class EngineChoice { Auto, Kernel, Inproc };
+
+struct ChosenEngine {
+  bool is_inproc = false;
+  std::string why;  // in a few words, for -v
+};
+
+// An Error where the one that was asked for cannot run the script.
+Result<ChosenEngine> choose_engine(EngineChoice choice, const lang::TypedProgram& program,
+                                   std::optional<pid_t> pid);
+
+// Makes it. `types` keeps the images that the in-process engine looks at.
+class EngineMaker {
+ public:
+  explicit EngineMaker(ScriptTypes& types) : types_(types) {}
+  std::unique_ptr<engine::Engine> make(const ChosenEngine& chosen, std::optional<pid_t> pid);
+
+ private:
+  ScriptTypes& types_;
+  std::map<std::string, std::unique_ptr<PatchFacts>> facts_;
+};
+
+}  // namespace uscope::session
