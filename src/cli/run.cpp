@@ -40,19 +40,23 @@ Result<std::string> script_text(const std::string& file) {
 // Each event is one write, unless all is to be written in large pieces.
 class Sink {
  public:
-  Sink(int fd, bool full) : fd_(fd), full_(full) {}
+  Sink(int fd, Buffering buffering) : fd_(fd), buffering_(buffering) {}
   ~Sink() { flush(); }
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
 
   void write(std::string_view text) {
-    if (!full_) return put(text);
+    if (buffering_ == Buffering::None) return put(text);
     kept_ += text;
     if (kept_.size() >= kFullBuffer) flush();
   }
   void flush() {
     put(kept_);
     kept_.clear();
+  }
+  // What came at once is written at once: a system call for every event would cost more than the event.
+  void end_batch() {
+    if (buffering_ == Buffering::Line) flush();
   }
 
  private:
@@ -70,7 +74,7 @@ class Sink {
   }
 
   int fd_;
-  bool full_;
+  Buffering buffering_;
   std::string kept_;
 };
 
@@ -133,11 +137,14 @@ int run_command(const ScriptOptions& options) {
           Error("Failed to open output file: \"" + options.output + "\": " + std::strerror(errno)));
   }
   ::signal(SIGPIPE, SIG_IGN);
-  bool is_full = options.buffering == Buffering::Full;
-  Sink result_sink(file.is_open() ? file.get() : STDOUT_FILENO, is_full);
-  Sink message_sink(STDERR_FILENO, false);
+  Sink result_sink(file.is_open() ? file.get() : STDOUT_FILENO, options.buffering.value_or(Buffering::Line));
+  Sink message_sink(STDERR_FILENO, Buffering::None);
   view::Writer results = [&](std::string_view text) { result_sink.write(text); };
-  view::Writer messages = [&](std::string_view text) { message_sink.write(text); };
+  view::Writer messages = [&](std::string_view text) {
+    result_sink.end_batch();  // what was said before comes before
+    message_sink.write(text);
+  };
+  request->on_drained = [&] { result_sink.end_batch(); };
   session::LiveNames names;
   std::unique_ptr<view::Output> output;
   if (options.json)

@@ -26,7 +26,6 @@ class FormatString {
   Status append(std::string& out, std::span<const Value> arguments, SymbolNames& names) const;
   size_t conversions() const { return conversions_; }
 
- private:
   struct Piece {
     std::string literal;  // of a piece that is no conversion
     bool left = false, plus = false, space = false, alternate = false, zero = false;
@@ -35,7 +34,9 @@ class FormatString {
     std::string length;      // "", "hh", "h", "l", …
     std::string conversion;  // "", "d", "rx", …
   };
+  const std::vector<Piece>& pieces() const { return pieces_; }
 
+ private:
   static bool read(std::string_view text, size_t& at, Piece& piece);
   static std::string text_of(const Piece& piece, const Value& value, SymbolNames& names);
   static std::string double_text(const Piece& piece, double number);

@@ -28,7 +28,10 @@ std::string output_of(const std::string& command) {
 Reporter::Reporter(const event::Plan& plan, engine::Engine& engine, event::SymbolNames& names,
                    view::Output& output)
     : plan_(plan), engine_(engine), names_(names), output_(output) {
-  for (const event::Format& format : plan.formats) formats_.emplace_back(format.text);
+  for (const event::Format& format : plan.formats) {
+    formats_.emplace_back(format.text);
+    direct_formats_.push_back(event::DirectFormat::make(format, formats_.back()));
+  }
 }
 
 void Reporter::complain(const std::string& what) {
@@ -97,6 +100,8 @@ std::string Reporter::now_as(const std::string& format) const {
 
 void Reporter::take_format(uint32_t id, Bytes payload) {
   if (id >= plan_.formats.size()) return complain("a probe reported a format that uscope does not know");
+  text_.clear();
+  if (direct_formats_[id] && direct_formats_[id]->append(text_, payload)) return output_.printf(text_);
   const event::Format& format = plan_.formats[id];
   if (format.kind == event::FormatKind::Time) return output_.time(now_as(format.text));
   auto arguments = event::decode_arguments(format, payload, plan_.formats);

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "event/direct_format.h"
 #include "event/format.h"
 #include "event/plan.h"
 #include "event/symbol_names.h"
@@ -44,6 +45,8 @@ class Reporter {
   event::SymbolNames& names_;
   view::Output& output_;
   std::vector<event::FormatString> formats_;
+  std::vector<std::optional<event::DirectFormat>> direct_formats_;  // beside formats_
+  std::string text_;                                                // of the event at hand
   std::optional<int> exit_code_;
   std::vector<std::string> complaints_;
 };

@@ -118,7 +118,8 @@ class Session {
       // What probes report after exit(), until they are out, is not part of the script.
       if (!reporter_.exit_code() || is_ending_) reporter_.take(record);
     };
-    TRY([[maybe_unused]] size_t got, engine_.poll(timeout, take));
+    TRY(size_t got, engine_.poll(timeout, take));
+    if (got != 0) request_.on_drained();
     return {};
   }
   Status refuse(const std::vector<ScriptProbes::PointFailure>& failures, const view::Writer& report,

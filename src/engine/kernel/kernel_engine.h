@@ -78,6 +78,8 @@ class KernelEngine final : public Engine {
   Status run_due_timers();
   size_t consume(const std::function<void(Bytes)>& on_record);
   bool has_records() const;
+  Status wait_for_records(std::chrono::milliseconds timeout);
+  void judge_rate(size_t count);
 
   KernelOptions options_;
   codegen::Program program_;
@@ -86,7 +88,11 @@ class KernelEngine final : public Engine {
   std::map<std::tuple<uint32_t, Shape, pid_t>, Fd> programs_;
   std::optional<MultiSupport> multi_support_;
   std::vector<RingBuffer> rings_;
-  Fd epoll_;
+  Fd epoll_;              // the rings, and
+  Fd others_;             // all else that wakes the reader
+  bool is_busy_ = false;  // records come so fast that nobody needs to be woken for them
+  unsigned quick_polls_ = 0;
+  std::chrono::steady_clock::time_point last_records_;
   std::vector<Timer> timers_;
   std::vector<Fd> events_;
   std::vector<AttachedUprobes> uprobes_;

@@ -17,6 +17,10 @@ namespace {
 // A uscope that was stopped for an hour does not have to make up for every millisecond of it.
 constexpr uint64_t kMostRunsAtOnce = 1000;
 constexpr uint64_t kNanosecondsInSecond = 1'000'000'000;
+// How long records are let gather while they come fast, and when that is over.
+constexpr int64_t kBatchMilliseconds = 1;
+constexpr int64_t kQuietMilliseconds = 10;
+constexpr unsigned kQuickPolls = 4;
 
 Status watch(const Fd& epoll, int fd) {
   epoll_event event{};
@@ -30,7 +34,9 @@ Status watch(const Fd& epoll, int fd) {
 
 Status KernelEngine::open_rings() {
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll_.is_open()) return fail(Error::from_errno("making an epoll", errno));
+  others_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_.is_open() || !others_.is_open()) return fail(Error::from_errno("making an epoll", errno));
+  TRY_STATUS(watch(epoll_, others_.get()));
   for (const Map& map : maps_) {
     if (map.spec().kind != codegen::MapKind::RingBuffer) continue;
     TRY(RingBuffer ring, RingBuffer::map(map.fd(), map.spec().max_entries));
@@ -50,7 +56,7 @@ Status KernelEngine::start_timer(const Attachment& attachment) {
   times.it_value = times.it_interval;
   if (::timerfd_settime(clock.get(), 0, &times, nullptr) != 0)
     return fail(Error::from_errno("starting a timer", errno));
-  TRY_STATUS(watch(epoll_, clock.get()));
+  TRY_STATUS(watch(others_, clock.get()));
   timers_.push_back({std::move(clock), attachment.code});
   return {};
 }
@@ -67,7 +73,7 @@ Status KernelEngine::run_due_timers() {
 
 Status KernelEngine::wake_on(const Fd& source) {
   if (!source.is_open()) return {};
-  return watch(epoll_, source.get());
+  return watch(others_, source.get());
 }
 
 bool KernelEngine::has_records() const {
@@ -76,23 +82,50 @@ bool KernelEngine::has_records() const {
 
 size_t KernelEngine::consume(const std::function<void(Bytes)>& on_record) {
   size_t count = 0;
-  for (RingBuffer& ring : rings_) count += ring.consume(on_record);
+  for (RingBuffer& ring : rings_) count += ring.consume(on_record, is_busy_);
   return count;
+}
+
+// Waits, if nothing has come yet.
+Status KernelEngine::wait_for_records(std::chrono::milliseconds timeout) {
+  if (has_records()) return {};
+  if (!is_busy_) {
+    for (RingBuffer& ring : rings_) ring.release();
+    // A record that came just before the release has woken nobody.
+    if (has_records()) return {};
+  }
+  std::array<epoll_event, 16> ready;
+  auto limit = std::clamp<int64_t>(timeout.count(), 0, is_busy_ ? kBatchMilliseconds : INT_MAX);
+  int count = ::epoll_wait((is_busy_ ? others_ : epoll_).get(), ready.data(), int(ready.size()), int(limit));
+  // A signal is the caller's business: back to it at once, with what there is.
+  if (count < 0 && errno != EINTR) return fail(Error::from_errno("waiting for records", errno));
+  return {};
+}
+
+// A wake-up for every record costs both sides more than the record. When records come more often than a
+// batch lasts, the reader looks by the clock instead, until none come any more.
+void KernelEngine::judge_rate(size_t count) {
+  auto now = std::chrono::steady_clock::now();
+  bool is_quick = count != 0 && now - last_records_ < std::chrono::milliseconds(kBatchMilliseconds);
+  if (count != 0) last_records_ = now;
+  if (is_busy_) {
+    if (now - last_records_ > std::chrono::milliseconds(kQuietMilliseconds)) is_busy_ = false;
+  } else {
+    quick_polls_ = is_quick ? quick_polls_ + 1 : 0;
+    if (quick_polls_ >= kQuickPolls) is_busy_ = true;
+  }
+  if (is_busy_) quick_polls_ = 0;
 }
 
 Result<size_t> KernelEngine::poll(std::chrono::milliseconds timeout,
                                   const std::function<void(Bytes)>& on_record) {
   if (!epoll_.is_open()) return fail("polling an engine that has no program");
-  // Before waiting: records that came without a wake-up. Timers also when there are always records.
-  if (!has_records()) {
-    std::array<epoll_event, 16> ready;
-    auto limit = std::clamp<int64_t>(timeout.count(), 0, INT_MAX);
-    int count = ::epoll_wait(epoll_.get(), ready.data(), int(ready.size()), int(limit));
-    // A signal is the caller's business: back to it at once, with what there is.
-    if (count < 0 && errno != EINTR) return fail(Error::from_errno("waiting for records", errno));
-  }
+  TRY_STATUS(wait_for_records(timeout));
+  // Timers also when there are always records.
   TRY_STATUS(run_due_timers());
-  return consume(on_record);
+  size_t count = consume(on_record);
+  judge_rate(count);
+  return count;
 }
 
 }  // namespace uscope::engine::kernel

@@ -31,6 +31,7 @@ RingBuffer::RingBuffer(size_t size, uint64_t* consumer, uint64_t* producer)
 
 RingBuffer::RingBuffer(RingBuffer&& other) noexcept
     : size_(other.size_),
+      read_(other.read_),
       consumer_(std::exchange(other.consumer_, nullptr)),
       producer_(std::exchange(other.producer_, nullptr)),
       data_(other.data_) {}
@@ -55,7 +56,7 @@ Result<RingBuffer> RingBuffer::map(int fd, size_t size) {
 }
 
 bool RingBuffer::has_records() const {
-  uint64_t position = *consumer_;
+  uint64_t position = read_;
   // The kernel wakes us only for a record at our position. Our position must be visible before we look for
   // more, or both sides may conclude that the other will act.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -63,12 +64,17 @@ bool RingBuffer::has_records() const {
   return (header_at(data_ + (position & (size_ - 1))) & BPF_RINGBUF_BUSY_BIT) == 0;
 }
 
-size_t RingBuffer::consume(const std::function<void(Bytes)>& on_record) {
+void RingBuffer::publish(uint64_t position) {
+  std::atomic_ref(*consumer_).store(position, std::memory_order_release);
+}
+
+void RingBuffer::release() { publish(read_); }
+
+size_t RingBuffer::consume(const std::function<void(Bytes)>& on_record, bool quietly) {
   // Each store of our position pulls its cache line away from the programs that look at it: not for each
   // record.
   const uint64_t step = size_ / 8;
-  uint64_t position = *consumer_;
-  uint64_t published = position;
+  uint64_t position = read_, last = read_, published = read_;
   const uint64_t end = load(producer_);
   size_t count = 0;
   while (position != end) {
@@ -80,13 +86,20 @@ size_t RingBuffer::consume(const std::function<void(Bytes)>& on_record) {
       on_record(Bytes(record + BPF_RINGBUF_HDR_SZ, length));
       count++;
     }
+    last = position;
     position += (length + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
     if (position - published >= step) {
-      std::atomic_ref(*consumer_).store(position, std::memory_order_release);
-      published = position;
+      publish(last);
+      published = last;
     }
   }
-  std::atomic_ref(*consumer_).store(position, std::memory_order_release);
+  read_ = position;
+  // What is large is not kept: the room is needed.
+  bool keeps = quietly && position - last < size_ / 16;
+  if (!keeps)
+    publish(position);
+  else if (last != position)
+    publish(last);
   return count;
 }
 

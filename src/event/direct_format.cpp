@@ -1,0 +1,108 @@
+#include "event/direct_format.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace uscope::event {
+namespace {
+
+// As bpftrace marks text that did not fit; decode.cpp does the same.
+constexpr std::string_view truncated = "..";
+
+bool is_plain(const FormatString::Piece& piece) {
+  return !piece.left && !piece.plus && !piece.space && !piece.alternate && !piece.zero && piece.width == 0 &&
+         piece.precision < 0 && (piece.length.empty() || piece.length == "l" || piece.length == "ll");
+}
+
+void append_number(std::string& out, auto number, int base) {
+  char digits[24];
+  auto end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;
+  out.append(digits, end);
+}
+
+void append_text(std::string& out, Bytes field) {
+  const void* end = std::memchr(field.data(), 0, field.size());
+  const char* begin = reinterpret_cast<const char*>(field.data());
+  if (end != nullptr) {
+    out.append(begin, static_cast<const char*>(end));
+  } else {
+    out.append(begin, field.size()).append(truncated);
+  }
+}
+
+}  // namespace
+
+std::optional<DirectFormat::Step> DirectFormat::step_for(const FormatString::Piece& piece,
+                                                         const Field& field) {
+  const Layout& layout = field.layout;
+  if (!is_plain(piece) || field.bit_width != 0 || piece.conversion.size() != 1) return std::nullopt;
+  Step step;
+  step.offset = field.offset;
+  step.size = layout.size;
+  char conversion = piece.conversion[0];
+  if (conversion == 's' && layout.kind == Layout::Kind::String && layout.size != 0) {
+    step.kind = Step::Kind::Text;
+    return step;
+  }
+  bool is_whole = layout.size == 1 || layout.size == 2 || layout.size == 4 || layout.size == 8;
+  if (layout.kind != Layout::Kind::Integer || !is_whole) return std::nullopt;
+  step.extends_sign = layout.is_signed;
+  // As C promotes: an int at least.
+  if (piece.length.empty() && layout.size < 8) step.mask = UINT32_MAX;
+  if (conversion == 'd' || conversion == 'i')
+    step.kind = Step::Kind::Signed;
+  else if (conversion == 'u')
+    step.kind = Step::Kind::Unsigned;
+  else if (conversion == 'x')
+    step.kind = Step::Kind::Hex;
+  else
+    return std::nullopt;
+  return step;
+}
+
+std::optional<DirectFormat> DirectFormat::make(const Format& format, const FormatString& text) {
+  if (format.kind != FormatKind::Printf || format.arguments.fields.size() != text.conversions())
+    return std::nullopt;
+  DirectFormat direct;
+  size_t next = 0;
+  for (const FormatString::Piece& piece : text.pieces()) {
+    Step step;
+    if (piece.conversion.empty()) {
+      step.literal = piece.literal;
+    } else {
+      auto made = step_for(piece, format.arguments.fields[next++]);
+      if (!made || made->offset > UINT32_MAX || made->size > UINT32_MAX) return std::nullopt;
+      step = std::move(*made);
+      direct.needed_ = std::max(direct.needed_, step.offset + step.size);
+    }
+    direct.steps_.push_back(std::move(step));
+  }
+  return direct;
+}
+
+bool DirectFormat::append(std::string& out, Bytes record) const {
+  if (record.size() < needed_) return false;
+  for (const Step& step : steps_) {
+    if (step.kind == Step::Kind::Literal) {
+      out += step.literal;
+      continue;
+    }
+    Bytes field = record.subspan(step.offset, step.size);
+    if (step.kind == Step::Kind::Text) {
+      append_text(out, field);
+      continue;
+    }
+    uint64_t bits = 0;
+    std::memcpy(&bits, field.data(), field.size());
+    unsigned spare = unsigned(64 - 8 * step.size);
+    if (step.extends_sign) bits = uint64_t(int64_t(bits << spare) >> spare);
+    if (step.kind == Step::Kind::Signed)
+      append_number(out, int64_t(bits), 10);
+    else
+      append_number(out, bits & step.mask, step.kind == Step::Kind::Hex ? 16 : 10);
+  }
+  return true;
+}
+
+}  // namespace uscope::event
