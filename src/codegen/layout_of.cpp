@@ -122,6 +122,9 @@ Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang
   out.size = size_of(type);
   out.is_signed = type.is_signed();
   if (depth > kMaxDepth) return out;
+  // Only what str() gives without a length is as long as that.
+  if (type.is(TypeKind::kString) && type.size() == program.settings.max_strlen + 1)
+    out.trailer = program.settings.str_trunc_trailer;
   if (has_fields(type)) {
     auto offsets = field_offsets(type);
     for (size_t i = 0; i < offsets.size(); i++) {

@@ -35,7 +35,8 @@ void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to
   if (source.type.is(TypeKind::kString)) {
     if (has_length) return unsupported(expr.span, "str() of a string with a computed length");
     Place text = place_of(source);
-    uint64_t have = std::min(most, size_of(source.type));
+    if (literal && literal->value == 0) return clear(to, size);
+    uint64_t have = std::min(literal ? std::min(most, literal->value) : most, size_of(source.type));
     if (have < size) clear(to, size);
     copy(to, text, have);
     return asm_.store(Width::B1, to.base, to.offset + int32_t(have) - 1, 0);
@@ -45,13 +46,14 @@ void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to
   clear(to, size);
   bool is_kernel = source.type.address_space() == lang::AddressSpace::kKernel;
   if (!has_length) {
+    if (literal) most = std::min(most, literal->value);  // with the NUL
+    if (most == 0) return;
     load_slot(R0, at);
     return read_user_text(to, most, is_kernel);
   }
   scalar(*node.arguments[1]);
   asm_.mov(R2, R0);
-  clamp(R2, int32_t(most - 1));
-  asm_.alu(Alu::Add, R2, 1);
+  clamp(R2, int32_t(most));
   load_slot(R3, at);
   address(R1, to);
   asm_.call(is_kernel ? BPF_FUNC_probe_read_kernel_str : BPF_FUNC_probe_read_user_str);

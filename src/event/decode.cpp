@@ -16,7 +16,6 @@ constexpr int kMaxDepth = 64;
 constexpr uint64_t kMaxElements = 1u << 20;
 constexpr uint64_t kMaxStackFrames = 1u << 16;
 // As bpftrace marks text that did not fit.
-constexpr std::string_view kTruncated = "..";
 
 uint64_t extend(uint64_t bits, unsigned width, bool is_signed) {
   if (width == 0 || width >= 64) return bits;
@@ -111,9 +110,9 @@ Result<Value> Decoder::scalar(const Layout& layout, uint64_t offset, const std::
 Result<Value> Decoder::text(const Layout& layout, uint64_t offset, const std::string& what) const {
   TRY(Bytes found, part(offset, layout.size, what));
   std::string_view all = as_text(found);
-  size_t end = all.find('\0');
-  if (end != std::string_view::npos) return Value{std::string(all.substr(0, end))};
-  return Value{std::string(all).append(kTruncated)};
+  std::string shown(all.substr(0, all.find('\0')));
+  if (shown.size() + 1 >= layout.size) shown += layout.trailer;
+  return Value{std::move(shown)};
 }
 
 Result<Value> Decoder::buffer(const Layout& layout, uint64_t offset, const std::string& what) const {

@@ -21,7 +21,7 @@ struct Layout {
     Enum,
     Pointer,
     Array,   // `count` of `fields[0]` in a row
-    String,  // NUL-terminated within `size` bytes
+    String,  // ends at a NUL or after `size` bytes; see `trailer`
     Buffer,  // u32 length, then up to `size - 4` bytes
     Struct,
     Tuple,
@@ -64,6 +64,7 @@ struct Layout {
   uint64_t tseries_interval_ns = 0, tseries_intervals = 0;
   std::string tseries_aggregation;  // avg, max, min, sum; empty: the newest value of an interval
   StackStyle stack_style = StackStyle::Bpftrace;
+  std::string trailer;  // String: shown behind a text that leaves no room but for its NUL, as it was cut
 };
 
 struct Field {

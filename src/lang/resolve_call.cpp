@@ -308,7 +308,8 @@ Type Resolver::text_function(Expr& expr, Call& node) {
                                   "BPFTRACE_MAX_STRLEN)",
                                   length->value, most));
     }
-    return Type::string(length && !length->negative ? std::min(length->value + 1, most) : most);
+    // The length counts the NUL; a text of the full length is one character longer and shown as cut.
+    return Type::string(length && !length->negative ? std::min(length->value, most) + 1 : most + 1);
   }
   const Type& data = node.arguments[0]->type;
   if (node.arguments.size() == 1 && data.known() && !data.is(TypeKind::kArray) &&
@@ -356,6 +357,14 @@ void Resolver::argument(const FunctionSpec* spec, const Call& node, size_t posit
     if (found != program_.maps.end()) given.type = found->second.value;
     if (node.name == "print" && !given.type.known())
       error(given.span, fmt::format("Undefined map: {}", map->name));
+    return;
+  }
+  // Formats and names stay in uscope: they may be as long as they like.
+  const auto* text = sort == ArgumentSort::kTextLiteral || (spec && spec->formats && position == 0)
+                         ? given.as<StringLiteral>()
+                         : nullptr;
+  if (text) {
+    given.type = Type::string(text->value.size() + 1);
     return;
   }
   auto* variable = sort == ArgumentSort::kVariable ? given.as<Variable>() : nullptr;

@@ -33,7 +33,12 @@ Type Resolver::compute(Expr& expr) {
     return expr.type.is(TypeKind::kEnum) ? expr.type : literal_type(*node);
   }
   if (expr.as<FloatLiteral>()) return Type::floating(64);
-  if (auto* node = expr.as<StringLiteral>()) return Type::string(node->value.size() + 1);
+  if (auto* node = expr.as<StringLiteral>()) {
+    uint64_t most = program_.settings.max_strlen;
+    if (node->value.size() >= most)
+      error(expr.span, fmt::format("String is too long (over {} bytes): {}", most, node->value));
+    return Type::string(node->value.size() + 1);
+  }
   if (expr.as<BoolLiteral>()) return Type::boolean();
   if (expr.as<Identifier>()) return identifier(expr);
   if (auto* node = expr.as<Builtin>()) return builtin(expr, std::string(node->name));
@@ -572,6 +577,7 @@ Type Resolver::size_of(Expr& expr, SizeOf& node) {
     // A char array of the program: our text has room for a NUL behind it.
     const auto* member = node.operand ? node.operand->as<Field>() : nullptr;
     if (member && type.is(TypeKind::kString) && !member->object->type.is(TypeKind::kRecord)) --size;
+    if (type.is(TypeKind::kString) && size == program_.settings.max_strlen + 1) --size;  // str()
     expr.node = IntLiteral{size, false, ""};
     return literal_type(*expr.as<IntLiteral>());
   }

@@ -17,8 +17,8 @@ Diagnostic* Resolver::error(Span span, std::string message) {
   return &diagnostics_.error(span, std::move(message));
 }
 
-void Resolver::warn(Span span, std::string message) {
-  if (last_round_) diagnostics_.warning(span, std::move(message));
+void Resolver::warn(Span span, std::string message, std::string hint) {
+  if (last_round_) diagnostics_.warning(span, std::move(message)).hint = std::move(hint);
 }
 
 void Resolver::run() {
@@ -88,6 +88,10 @@ void Resolver::statement(Stmt& stmt) {
   if (auto* node = stmt.as<Discard>()) {
     expression(*node->expression);
   } else if (auto* loop = stmt.as<While>()) {
+    warn(stmt.span, "While loops are deprecated and may be removed in the future.",
+         "For loops support ranges (e.g. `for ($x : $start..$end) { ... }`), and can be used in place of "
+         "while. "
+         "These are more easily proven to be bounded by the verifier.");
     expression(*loop->condition);
     ++scope_->loops;
     block(loop->body);

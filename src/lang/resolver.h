@@ -117,7 +117,7 @@ class Resolver {
   std::string_view first_probe_type() const;
 
   Diagnostic* error(Span span, std::string message);
-  void warn(Span span, std::string message);
+  void warn(Span span, std::string message, std::string hint = "");
 
   TypedProgram& program_;
   const TypeSource& types_;

@@ -74,7 +74,7 @@ TEST(Types, BuiltinsAndFunctions) {
   EXPECT_EQ(type_of("nsecs"), "uint64");
   EXPECT_EQ(type_of("nsecs(monotonic)"), "uint64");
   EXPECT_EQ(type_of("ustack(perf, 3)"), "ustack");
-  EXPECT_EQ(type_of("str(arg0)"), "string[1024]");
+  EXPECT_EQ(type_of("str(arg0)"), "string[1025]");
   EXPECT_EQ(type_of("str(arg0, 10)"), "string[11]");
   EXPECT_EQ(type_of("buf(arg0, 8)"), "buffer[8]");
   EXPECT_EQ(type_of("usym(arg0)"), "usym_t");
