@@ -41,6 +41,12 @@ struct GoLine {
   uint32_t line = 0;
 };
 
+// How far the stack pointer is below the return address, over some code of a function.
+struct GoFrameSize {
+  uint64_t begin = 0;  // distance from the entry
+  int64_t size = 0;
+};
+
 // One level of the source-level call stack at an address.
 struct GoFrame {
   std::string_view function;
@@ -76,6 +82,9 @@ class Pclntab {
   // The calls the compiler inlined into a function. Empty where there are none or they are not recorded
   // (Go 1.2).
   std::vector<GoInlinedCall> inlined_calls(const GoFunction& function) const;
+
+  // In order of address, the first at the entry. Empty: not recorded, or damaged.
+  std::vector<GoFrameSize> frame_sizes(const GoFunction& function) const;
 
   // Where the table lies and where runtime.text does.
   ImageAddr address() const { return address_; }

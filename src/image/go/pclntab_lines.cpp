@@ -53,6 +53,19 @@ GoFrame Pclntab::frame_line(const Record& record, uint64_t pc_offset, uint64_t l
   return frame;
 }
 
+std::vector<GoFrameSize> Pclntab::frame_sizes(const GoFunction& function) const {
+  std::vector<GoFrameSize> sizes;
+  auto record = read_record(function.record);
+  if (!record || record->frame_sizes == 0) return sizes;
+  auto end = walk_pc_values(slice_from(table_, header_.pc_values + record->frame_sizes), header_.quantum,
+                            function.size, [&](uint64_t begin, uint64_t, int64_t size) {
+                              sizes.push_back({begin, size});
+                              return sizes.size() < most_ranges;
+                            });
+  if (!end) sizes.clear();
+  return sizes;
+}
+
 std::vector<GoLine> Pclntab::lines(const GoFunction& function) const {
   std::vector<GoLine> result;
   auto record = read_record(function.record);
