@@ -92,6 +92,10 @@ class Engine {
   virtual Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) = 0;
   // The same value on every CPU.
   virtual Status set_entry(uint32_t map, Bytes key, Bytes value) = 0;
+  // Elements of an Array map from index `first` on, as many as `values` holds.
+  virtual Status set_elements(uint32_t, uint32_t, Bytes) {
+    return fail("this engine does not fill arrays yet");
+  }
   virtual Status remove_entry(uint32_t map, Bytes key) = 0;
   virtual Status clear(uint32_t map) = 0;
 

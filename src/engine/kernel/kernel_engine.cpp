@@ -268,6 +268,11 @@ Status KernelEngine::set_entry(uint32_t map, Bytes key, Bytes value) {
   return found->set(key, value);
 }
 
+Status KernelEngine::set_elements(uint32_t map, uint32_t first, Bytes values) {
+  TRY(const Map* found, map_at(map));
+  return found->set_elements(first, values);
+}
+
 Status KernelEngine::remove_entry(uint32_t map, Bytes key) {
   TRY(const Map* found, map_at(map));
   return found->remove(key);

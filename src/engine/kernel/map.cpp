@@ -1,5 +1,7 @@
 #include "engine/kernel/map.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -40,6 +42,14 @@ bpf_map_type kernel_type(MapKind kind) {
   return BPF_MAP_TYPE_UNSPEC;
 }
 
+constexpr size_t kPageSize = 4096;
+
+// Arrays of more than a few elements: filled by a copy instead of a call for each (Linux 5.5). The kernel
+// puts elements at multiples of 8 bytes.
+bool is_mapped(const codegen::MapSpec& spec) {
+  return spec.kind == MapKind::Array && spec.max_entries > 64 && spec.value_size % 8 == 0;
+}
+
 int create_map(const codegen::MapSpec& spec) {
   bpf_attr attributes;
   std::memset(&attributes, 0, sizeof attributes);
@@ -48,6 +58,7 @@ int create_map(const codegen::MapSpec& spec) {
   attributes.key_size = is_ring ? 0 : spec.key_size;
   attributes.value_size = is_ring ? 0 : spec.value_size;
   attributes.max_entries = spec.max_entries;
+  if (is_mapped(spec)) attributes.map_flags = BPF_F_MMAPABLE;
   std::string name = object_name(spec.name);
   std::memcpy(attributes.map_name, name.data(), name.size());
   return bpf_call(BPF_MAP_CREATE, &attributes, sizeof attributes);
@@ -214,6 +225,21 @@ Status Map::set(Bytes key, Bytes value) const {
   attributes.flags = BPF_ANY;
   if (bpf_call(BPF_MAP_UPDATE_ELEM, &attributes, sizeof attributes) != 0)
     return fail(error("setting a value in", errno));
+  return {};
+}
+
+Status Map::set_elements(uint32_t first, Bytes values) const {
+  size_t each = spec_.value_size;
+  if (!is_mapped(spec_) || each == 0 || values.size() % each != 0)
+    return fail("@" + spec_.name + " is no array that can be filled at once");
+  if (values.size() / each > spec_.max_entries - std::min(first, spec_.max_entries))
+    return fail("@" + spec_.name + " has room for " + std::to_string(spec_.max_entries) + " elements");
+  if (values.empty()) return {};
+  size_t size = (each * spec_.max_entries + kPageSize - 1) / kPageSize * kPageSize;
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+  if (memory == MAP_FAILED) return fail(error("mapping", errno));
+  std::memcpy(static_cast<uint8_t*>(memory) + each * first, values.data(), values.size());
+  ::munmap(memory, size);
   return {};
 }
 

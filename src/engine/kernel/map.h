@@ -27,6 +27,8 @@ class Map {
   Result<std::optional<MapEntry>> find(Bytes key) const;
   // The same value on every CPU.
   Status set(Bytes key, Bytes value) const;
+  // Of an array, from index `first` on; by way of memory that it shares with the kernel.
+  Status set_elements(uint32_t first, Bytes values) const;
   // No Error if there is none. An entry of an array becomes zero.
   Status remove(Bytes key) const;
   Status clear() const;
