@@ -99,6 +99,7 @@ Result<session::RunRequest> run_request(const ScriptOptions& options) {
       return fail("Failed to attach to pid: Unable to open pidfd (No such process)");
     request.pid = *options.pid;
   }
+  request.dwarf_pids = options.dwarf_pids;
   request.command_line = options.parameters;
   request.command = options.command;
   request.engine = options.engine == "kernel"   ? session::EngineChoice::Kernel

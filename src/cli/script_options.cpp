@@ -26,6 +26,7 @@ enum Long {
   kFmt,
   kDryRun,
   kDebugInfo,
+  kDwarfPid,
   kIgnored,
   kIgnoredWithValue,
   kEmit,
@@ -57,10 +58,10 @@ const std::array kLong = {
     option{"fmt", no_argument, nullptr, kFmt},
     option{"dry-run", no_argument, nullptr, kDryRun},
     option{"debuginfo", required_argument, nullptr, kDebugInfo},
+    option{"dwarf-pid", required_argument, nullptr, kDwarfPid},
     // uscope's USDT probes and stacks need none of these.
     option{"usdt-file-activation", no_argument, nullptr, kIgnored},
     option{"verify-llvm-ir", no_argument, nullptr, kIgnored},
-    option{"dwarf-pid", required_argument, nullptr, kIgnoredWithValue},
     option{"no-feature", required_argument, nullptr, kIgnoredWithValue},
     option{"traceable-functions", required_argument, nullptr, kIgnoredWithValue},
     option{"emit-elf", required_argument, nullptr, kEmit},
@@ -89,7 +90,7 @@ class Reader {
  private:
   // False: wrong, and said.
   bool take(int option, const std::string& value);
-  bool pid(const std::string& value);
+  bool pid(const std::string& value, std::optional<pid_t>& into);
   bool mode(const std::string& value);
   bool wrong(const std::string& message) {
     std::fprintf(stderr, "ERROR: %s\n", message.c_str());
@@ -101,13 +102,13 @@ class Reader {
   ScriptOptions out_;
 };
 
-bool Reader::pid(const std::string& value) {
+bool Reader::pid(const std::string& value, std::optional<pid_t>& into) {
   long number = 0;
   auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error == std::errc::invalid_argument || end != value.data() + value.size())
     return wrong("Failed to parse pid: invalid integer: " + value);
   if (error != std::errc() || number < 1 || number > kLargestPid) return wrong("Pid out of range: " + value);
-  out_.pid = pid_t(number);
+  into = pid_t(number);
   return true;
 }
 
@@ -139,7 +140,13 @@ bool Reader::take(int option, const std::string& value) {
     case 'k':
       return out_.helper_warnings = true;
     case 'p':
-      return pid(value);
+      return pid(value, out_.pid);
+    case kDwarfPid: {
+      std::optional<pid_t> one;
+      if (!pid(value, one)) return false;
+      out_.dwarf_pids.push_back(*one);
+      return true;
+    }
     case 'c':
       out_.command = value;
       return true;
@@ -293,7 +300,7 @@ std::string options_text() {
          "    --probe-filter REGEX  of these, only those whose name matches\n"
          "    -h, --help            this text\n"
          "    -V, --version         the version\n"
-         "    accepted, and not needed here: --usdt-file-activation --dwarf-pid --verify-llvm-ir "
+         "    accepted, and not needed here: --usdt-file-activation --verify-llvm-ir "
          "--no-feature\n"
          "    --traceable-functions\n";
 }

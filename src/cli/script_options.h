@@ -30,6 +30,7 @@ struct ScriptOptions {
 
   bool list = false, info = false, help = false, version = false;
   std::optional<pid_t> pid;
+  std::vector<pid_t> dwarf_pids;
   std::string command;
   std::string engine = "auto";  // or kernel, inproc
   bool json = false;

@@ -212,24 +212,4 @@ void CodeGenerator::user_symbol(Place to, bool with_probe) {
   asm_.store(Width::B4, to.base, to.offset + 12, R0);
 }
 
-// See event/aggregate.h. The thread is left out: equal stacks of two threads are one key.
-void CodeGenerator::user_stack(const Expr& expr, Place to) {
-  uint64_t size = size_of(expr.type);
-  if (size <= kStackHeader || site_.kind == CodeKind::RunOnce || site_.kind == CodeKind::Timer)
-    return unsupported(expr.span, "ustack here");
-  clear(to, size);
-  pid_tid(false, false);
-  asm_.store(Width::B4, to.base, to.offset, R0);
-  asm_.mov(R1, kContext);
-  address(R2, to.at(kStackHeader));
-  asm_.mov(R3, int64_t(size - kStackHeader));
-  asm_.mov(R4, BPF_F_USER_STACK);
-  asm_.call(BPF_FUNC_get_stack);
-  Label failed = asm_.label();
-  asm_.jump_if(Cond::SLt, R0, 0, failed);
-  asm_.alu(Alu::Rsh, R0, 3);
-  asm_.store(Width::B8, to.base, to.offset + 8, R0);
-  asm_.bind(failed);
-}
-
 }  // namespace uscope::codegen

@@ -99,7 +99,7 @@ void CodeGenerator::call(const Expr& expr, const lang::Call& node) {
 void CodeGenerator::store_call(const Expr& expr, const lang::Call& node, const Type& want, Place to) {
   const std::string& name = node.name;
   if (name == "str") return store_str(expr, node, to, size_of(want));
-  if (name == "ustack") return user_stack(expr, to);
+  if (name == "ustack" || name == "dw_ustack") return user_stack(expr, to);
   if (!(expr.type == want) && !(name == "buf" && size_of(want) >= size_of(expr.type))) {
     Place own = frame_.allocate(size_of(expr.type));
     store_call(expr, node, expr.type, own);

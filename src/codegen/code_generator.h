@@ -1,6 +1,6 @@
 // One probe -> one code. One class, its parts by file: code_generator.cpp (the frame around), statement.cpp,
 // expression.cpp, expression_binary.cpp, value.cpp (values in memory), user_memory.cpp, builtin.cpp,
-// call.cpp, string.cpp, map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
+// user_stack.cpp, call.cpp, string.cpp, map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
 //
 // The scheme: a scalar is computed into R0, as 64 bits that its type's sign extends; what must outlive the
 // next computation is kept in a slot of the Frame. Everything larger lives in memory and is stored where it
@@ -165,7 +165,13 @@ class CodeGenerator {
   void cookie(Reg dst);
   void clock(std::string_view mode, lang::Span span);
   void user_symbol(Place to, bool with_probe);  // of the address in R0
+
+  // user_stack.cpp
   void user_stack(const Expr& expr, Place to);
+  void check_dwarf_process(const Expr& expr, uint64_t size, Place to, Label end);
+  void unwound_stack(const VmaLayout& layout, uint64_t size, Place to);
+  void take_registers(Place block);
+  uint32_t unwind_function(const VmaLayout& layout);
 
   // call.cpp
   void call(const Expr& expr, const lang::Call& node);
@@ -222,15 +228,14 @@ class CodeGenerator {
   void print_map(const lang::Call& node, const lang::MapAccess& access);
   void map_record(const lang::Call& node, event::RecordKind kind);
   void join(const Expr& expr, const lang::Call& node);
-  // How the stacks that `expr` yields are to be shown.
-  void stack_style(event::Layout& layout, const Expr& expr);
   Place begin_record(event::RecordKind kind, uint32_t id, uint64_t payload);
   void send(Place record, uint64_t size);
 
   Unit& unit_;
   CodeSite site_;
   Assembler asm_;
-  std::vector<Assembler> functions_;  // callbacks that the code gives to helpers
+  std::vector<Assembler> functions_;         // callbacks that the code gives to helpers
+  std::optional<uint32_t> unwind_function_;  // of those: the one for each frame of a stack
   Frame frame_;
   std::vector<Scope> scopes_;
   Label end_;

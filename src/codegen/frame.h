@@ -49,7 +49,7 @@ class Frame {
   // What the verifier must be able to follow. The stack keeps some room for these.
   Place allocate_stack(uint64_t rounded) {
     stack_ += int32_t(rounded);
-    if (stack_ > kStackSize) is_full_ = true;
+    most_stack_ = std::max(most_stack_, stack_);
     return {Reg::R10, -std::min(stack_, kStackSize)};
   }
 
@@ -60,18 +60,22 @@ class Frame {
   }
   bool uses_scratch() const { return uses_scratch_; }
   uint64_t scratch_bytes() const { return most_scratch_; }
-  bool is_full() const { return is_full_; }
+  // The code has functions that helpers call back: they and it share the stack.
+  void make_room_for_functions() { stack_size_ = kStackBesideFunctions; }
+  bool is_full() const { return most_stack_ > stack_size_; }
 
  private:
-  static constexpr int32_t kStackSize = 496;  // the kernel wants some for may_goto
-  static constexpr int32_t kStackLimit = 368;
+  static constexpr int32_t kStackSize = 496;             // the kernel wants some for may_goto
+  static constexpr int32_t kStackBesideFunctions = 400;  // of three at most, 32 each as the kernel counts
+  static constexpr int32_t kStackLimit = 320;
   static constexpr uint64_t kLargestOnStack = 128;
 
   int32_t stack_ = 16;
+  int32_t most_stack_ = 16;
+  int32_t stack_size_ = kStackSize;
   uint64_t scratch_;
   uint64_t most_scratch_;
   bool uses_scratch_ = false;
-  bool is_full_ = false;
 };
 
 }  // namespace uscope::codegen

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/result.h"
 #include "codegen/argument_places.h"
 #include "codegen/program.h"
+#include "codegen/unwind_maps.h"
 #include "event/plan.h"
 #include "lang/source.h"
 #include "lang/type_source.h"
@@ -38,6 +40,11 @@ struct Inputs {
   std::optional<PidNamespace> pid_namespace;  // pid and tid as seen there; nothing: the first one
   std::optional<uint32_t> child_pid;          // of -c
   Loops loops = Loops::Walked;
+  // Asked once, by the first stack: how the kernel lays out what the unwinder reads of it. Null, or nothing:
+  // stacks are walked by the engine, along frame pointers.
+  std::function<std::optional<VmaLayout>()> vma_layout;
+  // Where set, dw_ustack() works in these processes only, and warns in others: as bpftrace's does.
+  std::optional<std::vector<uint32_t>> dwarf_processes;
   uint32_t ring_bytes = 4u << 20;  // a power of two
 };
 
@@ -63,6 +70,10 @@ struct Compiled {
   std::vector<InitialEntry> initial_entries;
   // An Array of one u64: when the session began, in nanoseconds of CLOCK_BOOTTIME (`elapsed` counts from it).
   std::optional<uint32_t> start_time_map;
+  // To be filled as unwind_maps.h says; rows and rules are made as large as needed by setting max_entries
+  // before the program is loaded. Nothing: no stack is unwound by tables.
+  std::optional<UnwindMaps> unwind;
+  bool uses_dw_ustack = false;
 };
 
 Result<Compiled> generate(const lang::TypedProgram& program, const Inputs& inputs);

@@ -106,6 +106,19 @@ bool has_fields(const Type& type) { return type.is(TypeKind::kTuple) || type.is(
 Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang::TypeSource* types,
                  int depth);
 
+Layout::StackStyle style_of(lang::StackMode mode) {
+  switch (mode) {
+    case lang::StackMode::kPerf:
+      return Layout::StackStyle::Perf;
+    case lang::StackMode::kRaw:
+      return Layout::StackStyle::Raw;
+    case lang::StackMode::kBuildId:
+      return Layout::StackStyle::BuildId;
+    default:
+      return Layout::StackStyle::Bpftrace;
+  }
+}
+
 // A field as it lies in the traced program.
 event::Field struct_field(const lang::TypeField& field, const lang::TypedProgram& program,
                           const lang::TypeSource* types, int depth) {
@@ -125,6 +138,7 @@ Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang
   // Only what str() gives without a length is as long as that.
   if (type.is(TypeKind::kString) && type.size() == program.settings.max_strlen + 1)
     out.trailer = program.settings.str_trunc_trailer;
+  if (type.is_stack()) out.stack_style = style_of(type.stack_mode());
   if (has_fields(type)) {
     auto offsets = field_offsets(type);
     for (size_t i = 0; i < offsets.size(); i++) {

@@ -23,8 +23,6 @@ Place CodeGenerator::map_key(const Unit::ScriptMap& map, const Expr* key) {
     clear(place, map.key_size);
   else
     store(*key, *map.info->key, place);
-  if (key)
-    if (auto& layout = unit_.out.plan.maps[map.plan_map].key) stack_style(*layout, *key);
   return place;
 }
 

@@ -59,8 +59,6 @@ void CodeGenerator::print_format(const Expr& expr, const lang::Call& node, event
   }
   Type tuple = Type::tuple(types);
   format.arguments = unit_.layout(tuple);
-  for (size_t i = 1; i < node.arguments.size(); i++)
-    stack_style(format.arguments.fields[i - 1].layout, *node.arguments[i]);
   uint64_t size = size_of(tuple);
   Place record = begin_record(RecordKind::Printf, unit_.add_format(std::move(format)), size);
   if (has_padding(tuple)) clear(record.at(kHeader), size);
@@ -68,24 +66,6 @@ void CodeGenerator::print_format(const Expr& expr, const lang::Call& node, event
   for (size_t i = 1; i < node.arguments.size(); i++)
     store(*node.arguments[i], types[i - 1], record.at(kHeader + offsets[i - 1]));
   send(record, kHeader + size);
-}
-
-void CodeGenerator::stack_style(event::Layout& layout, const Expr& expr) {
-  if (const auto* tuple = expr.as<lang::Tuple>()) {
-    for (size_t i = 0; i < tuple->elements.size() && i < layout.fields.size(); i++)
-      stack_style(layout.fields[i].layout, *tuple->elements[i]);
-    return;
-  }
-  if (!expr.type.is_stack()) return;
-  lang::StackMode mode = unit_.typed.settings.stack_mode;
-  const auto* call = expr.as<lang::Call>();
-  const auto* word = call && !call->arguments.empty() ? call->arguments[0]->as<lang::Identifier>() : nullptr;
-  if (word) mode = lang::find_stack_mode(word->name).value_or(mode);
-  using Style = event::Layout::StackStyle;
-  if (mode == lang::StackMode::kBuildId) return unsupported(expr.span, "a stack of build ids");
-  layout.stack_style = mode == lang::StackMode::kPerf  ? Style::Perf
-                       : mode == lang::StackMode::kRaw ? Style::Raw
-                                                       : Style::Bpftrace;
 }
 
 void CodeGenerator::print(const Expr& expr, const lang::Call& node) {
@@ -102,7 +82,6 @@ void CodeGenerator::print(const Expr& expr, const lang::Call& node) {
   uint64_t size = size_of(type);
   if (type.is_aggregate() || size == 0) return unsupported(expr.span, "print() of " + type.spell());
   event::Layout layout = unit_.layout(type);
-  stack_style(layout, value);
   Place record = begin_record(RecordKind::PrintValue, unit_.add_value(std::move(layout)), size);
   if (has_padding(type)) clear(record.at(kHeader), size);
   store(value, type, record.at(kHeader));

@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t kMaxValue = 32u << 10;  // a per-CPU value; larger ones are refused by the kernel
 constexpr uint64_t kMaxKey = 512 << 3;
+constexpr uint32_t kMostImages = 4096, kMostMappings = 8192;
 
 MapKind map_kind(const lang::MapInfo& info) {
   bool aggregates = info.value.is_aggregate();
@@ -96,6 +97,25 @@ uint32_t Unit::zeroes_map(uint64_t size) {
 uint32_t Unit::start_time_map() {
   if (!out.start_time_map) out.start_time_map = add_map({"start_time", MapKind::Array, 4, 8, 1});
   return *out.start_time_map;
+}
+
+const VmaLayout* Unit::vma_layout() {
+  if (!asked_for_vma_layout_ && inputs.vma_layout) vma_layout_ = inputs.vma_layout();
+  asked_for_vma_layout_ = true;
+  return vma_layout_ ? &*vma_layout_ : nullptr;
+}
+
+const UnwindMaps& Unit::unwind_maps() {
+  if (!out.unwind) {
+    UnwindMaps maps;
+    maps.images = add_map({"images", MapKind::Hash, sizeof(ImageKey), sizeof(ImageEntry), kMostImages});
+    maps.rows = add_map({"unwind_rows", MapKind::Array, 4, sizeof(RowEntry), 1});
+    maps.rules = add_map({"unwind_rules", MapKind::Array, 4, sizeof(RuleEntry), kFirstImageRule});
+    maps.mappings =
+        add_map({"mappings", MapKind::LruHash, sizeof(MappingKey), sizeof(MappingEntry), kMostMappings});
+    out.unwind = maps;
+  }
+  return *out.unwind;
 }
 
 uint32_t Unit::probe_names_map(uint64_t size) {

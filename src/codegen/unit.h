@@ -35,6 +35,10 @@ class Unit {
   // An Array of names by cookie, `size` bytes each.
   uint32_t probe_names_map(uint64_t size);
 
+  // Null: stacks are the engine's work.
+  const VmaLayout* vma_layout();
+  const UnwindMaps& unwind_maps();
+
   uint32_t add_format(event::Format format);
   uint32_t add_value(event::Layout layout);
   uint32_t add_map_print(uint32_t plan_map);
@@ -61,6 +65,8 @@ class Unit {
   std::map<std::string, ScriptMap> script_maps_;
   std::optional<uint32_t> scratch_map_, probe_names_map_, zeroes_map_;
   std::optional<Error> problem_;
+  bool asked_for_vma_layout_ = false;
+  std::optional<VmaLayout> vma_layout_;
 };
 
 // Scratch memory is held in a per-CPU array of this many entries, each with a flag in front that says whether

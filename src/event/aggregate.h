@@ -13,7 +13,8 @@
 //                    the interval, at place epoch % tseries_intervals; count is the number of values (avg:
 //                    value is their sum), 0 for a place never written; without an aggregation it is the
 //                    nanosecond of the write, so that the newest copy wins
-//   UserStack        u32 pid, u32 tid, u64 count, u64 addresses[count] (innermost first), `size` bytes in all
+//   UserStack        u32 pid, u32 StackEnd, u64 count, u64 addresses[count] (innermost first; the highest bit
+//                    marks an instruction that is no return address), `size` bytes in all
 #pragma once
 
 #include <cstdint>

@@ -236,13 +236,20 @@ Result<Value> Decoder::stack(const Layout& layout, uint64_t offset, const std::s
   out.is_kernel = layout.kind == Kind::KernelStack;
   out.style = layout.stack_style;
   out.pid = reader.u32();
-  out.tid = reader.u32();
+  out.end = StackEnd(reader.u32());
   uint64_t count = reader.u64();
   uint64_t room = layout.size < 16 ? 0 : (layout.size - 16) / 8;
   if (count > room || count > kMaxStackFrames) {
     return fail(fmt::format("{}: a stack says {} frames and has room for {}", what, count, room));
   }
   TRY(out.addresses, words(offset + 16, count, what));
+  constexpr uint64_t kExact = uint64_t(1) << 63;
+  // Not so in the kernel, whose addresses all have this bit.
+  for (uint64_t& address : out.addresses) {
+    if (out.is_kernel) break;
+    out.is_exact.push_back((address & kExact) != 0);
+    address &= ~kExact;
+  }
   return Value{std::move(out)};
 }
 

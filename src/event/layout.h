@@ -48,8 +48,8 @@ struct Layout {
     Strerror,     // u64 errno
   };
 
-  // How a stack is written: name+offset, perf's columns, or bare addresses.
-  enum class StackStyle { Bpftrace, Perf, Raw };
+  // How a stack is written: name+offset, perf's columns, bare addresses, or build ids with offsets.
+  enum class StackStyle { Bpftrace, Perf, Raw, BuildId };
 
   Kind kind = Kind::None;
   uint64_t size = 0;

@@ -23,6 +23,7 @@ enum class RecordKind : uint32_t {
   Exit,         // id: exit code
   Join,         // id: formats (its text is the separator); payload: u32 count, then strings of max_strlen
   HelperError,  // id: errors; payload: s64 the helper's result
+  UnknownImage = 64,  // payload: u64 process, then codegen's MappingEntry: a stack led through a new file
 };
 
 enum class FormatKind { Printf, Errorf, Warnf, Debugf, System, Cat, Time, Strftime };

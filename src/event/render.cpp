@@ -103,7 +103,12 @@ class Renderer {
 
  private:
   void hex(uint64_t number) { fmt::format_to(std::back_inserter(out_), "0x{:x}", number); }
-  void frame(const Stack& stack, uint64_t address, bool is_first);
+  // Keys of a JSON object have none between the parts of a line.
+  std::string_view space() const { return compact_ ? "" : " "; }
+  void indent() {
+    if (!compact_) out_ += "        ";
+  }
+  void frame(const Stack& stack, size_t index);
   void named_frame(const Stack& stack, uint64_t address, const Frame& frame);
 
   std::string& out_;
@@ -128,35 +133,46 @@ void Renderer::operator()(const Record& record) {
 }
 
 void Renderer::named_frame(const Stack& stack, uint64_t address, const Frame& frame) {
-  bool perf = stack.style == Layout::StackStyle::Perf;
-  if (perf) {
-    fmt::format_to(std::back_inserter(out_), "\t{:x} ", address);
-  } else if (!compact_) {
-    out_ += "        ";
+  auto to = std::back_inserter(out_);
+  if (stack.style == Layout::StackStyle::Perf) {
+    if (frame.is_inlined)
+      fmt::format_to(to, "\t{:x}{}{}{}(inlined)\n", address, space(), frame.name, space());
+    else
+      fmt::format_to(to, "\t{:x}{}{}+{}{}({})\n", address, space(), frame.name, frame.offset, space(),
+                     frame.module.empty() ? "[unknown]" : frame.module);
+    return;
   }
-  out_ += frame.name;
-  if (frame.is_inlined) {
-    out_ += " (inlined)";
-  } else {
-    fmt::format_to(std::back_inserter(out_), "+{}", frame.offset);
-  }
-  if (perf) out_.append(" (").append(frame.module.empty() ? "[unknown]" : frame.module).append(")");
+  indent();
+  if (frame.is_inlined)
+    out_.append("[inlined]").append(space()).append(frame.name);
+  else
+    fmt::format_to(to, "{}+{}", frame.name, frame.offset);
+  if (!frame.file.empty()) fmt::format_to(to, "@{}:{}", frame.file, frame.line);
   out_ += '\n';
 }
 
-void Renderer::frame(const Stack& stack, uint64_t address, bool is_first) {
-  if (stack.style == Layout::StackStyle::Raw) {
-    fmt::format_to(std::back_inserter(out_), "{:x}\n", address);
+void Renderer::frame(const Stack& stack, size_t index) {
+  uint64_t address = stack.addresses[index];
+  bool is_exact = index == 0 || (index < stack.is_exact.size() && stack.is_exact[index]);
+  auto to = std::back_inserter(out_);
+  if (stack.style == Layout::StackStyle::BuildId)
+    if (auto place = names_.image_place(stack.pid, address)) {
+      fmt::format_to(to, "{}{}0x{:x}\n", place->build_id, space(), place->offset);
+      return;
+    }
+  if (stack.style == Layout::StackStyle::Raw || stack.style == Layout::StackStyle::BuildId) {
+    fmt::format_to(to, "{:x}\n", address);
     return;
   }
   auto frames = stack.is_kernel ? names_.kernel_frames(address)
-                                : names_.user_frames(stack.pid, address, /*is_return_address=*/!is_first);
+                                : names_.user_frames(stack.pid, address, /*is_return_address=*/!is_exact);
   for (const Frame& one : frames) named_frame(stack, address, one);
   if (!frames.empty()) return;
   if (stack.style == Layout::StackStyle::Perf) {
-    fmt::format_to(std::back_inserter(out_), "\t{:x} 0x{:x} ([unknown])\n", address, address);
+    fmt::format_to(to, "\t{:x}{}0x{:x}{}([unknown])\n", address, space(), address, space());
   } else {
-    fmt::format_to(std::back_inserter(out_), "{}0x{:x}\n", compact_ ? "" : "        ", address);
+    indent();
+    fmt::format_to(to, "0x{:x}\n", address);
   }
 }
 
@@ -165,8 +181,13 @@ void Renderer::operator()(const Stack& stack) {
   for (size_t i = 0; i < stack.addresses.size(); ++i) {
     // What is no code is no caller, and what lies beyond it is not known either.
     if (i > 0 && !stack.is_kernel && !names_.is_user_code(stack.pid, stack.addresses[i])) return;
-    frame(stack, stack.addresses[i], i == 0);
+    frame(stack, i);
   }
+  bool is_named = stack.style == Layout::StackStyle::Bpftrace || stack.style == Layout::StackStyle::Perf;
+  std::string_view why = explain(stack.end);
+  if (why.empty() || !is_named || !names_.shows_stack_ends()) return;
+  indent();
+  out_.append("[unwound no further: ").append(why).append("]\n");
 }
 
 void Renderer::operator()(const Inet& inet) {

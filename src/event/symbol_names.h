@@ -14,6 +14,14 @@ struct Frame {
   uint64_t offset = 0;      // of the address within it
   std::string module;       // the file it lives in
   bool is_inlined = false;  // shown without an offset, above the function that contains it
+  std::string file;         // where it stands in the source; empty: not to be shown
+  uint32_t line = 0;
+};
+
+// A place in an image, whichever process maps it.
+struct ImagePlace {
+  std::string build_id;  // in hexadecimal
+  uint64_t offset = 0;   // in the file
 };
 
 class SymbolNames {
@@ -24,6 +32,10 @@ class SymbolNames {
   // `is_return_address`: the call before it is meant, not the instruction at it.
   virtual std::vector<Frame> user_frames(uint32_t pid, uint64_t address, bool is_return_address) = 0;
   virtual std::vector<Frame> kernel_frames(uint64_t address) = 0;
+  // For stacks of build ids; nothing: the image has none, or is not known.
+  virtual std::optional<ImagePlace> image_place(uint32_t, uint64_t) { return std::nullopt; }
+  // Whether a stack that ends early says why.
+  virtual bool shows_stack_ends() { return false; }
   // Whether code lies there: a stack walked by frame pointers through code that keeps none leads anywhere.
   virtual bool is_user_code(uint32_t, uint64_t) { return true; }
   // The function that a probe of the script is on, by the number that its code reports; nothing if it is on

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "event/layout.h"
+#include "event/stack_end.h"
 
 namespace uscope::event {
 
@@ -61,9 +62,10 @@ struct Record {
 struct Stack {
   bool is_kernel = false;
   uint32_t pid = 0;
-  uint32_t tid = 0;
+  StackEnd end = StackEnd::Complete;
   Layout::StackStyle style = Layout::StackStyle::Bpftrace;
   std::vector<uint64_t> addresses;  // innermost first
+  std::vector<bool> is_exact;  // by address: the instruction itself; else the one behind a call. May be short
 };
 
 struct Symbol {

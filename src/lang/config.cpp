@@ -12,6 +12,7 @@ namespace uscope::lang {
 namespace {
 
 using Target = std::variant<uint64_t Settings::*, std::optional<uint64_t> Settings::*, bool Settings::*,
+                            std::optional<bool> Settings::*,
                             std::string Settings::*, StackMode Settings::*, MissingProbes Settings::*,
                             UnstableFeature Settings::*, SymbolCache Settings::*>;
 
@@ -40,6 +41,7 @@ const std::array kOptions = {
     Option{"stack_mode", &Settings::stack_mode},
     Option{"str_trunc_trailer", &Settings::str_trunc_trailer},
     Option{"unstable_addr", &Settings::unstable_addr},
+    Option{"unstable_dw_ustack", &Settings::unstable_dw_ustack},
     Option{"unstable_map_decl", &Settings::unstable_map_decl},
     Option{"unstable_tseries", &Settings::unstable_tseries},
     Option{"use_blazesym", &Settings::use_blazesym},
@@ -88,6 +90,12 @@ class Setter {
     uint64_t number = 0;
     std::string problem = set(number);
     if (problem.empty()) into = number;
+    return problem;
+  }
+  std::string set(std::optional<bool>& into) {
+    bool on = false;
+    std::string problem = set(on);
+    if (problem.empty()) into = on;
     return problem;
   }
   std::string set(bool& into) {

@@ -13,7 +13,6 @@
 
 namespace uscope::lang {
 
-enum class StackMode : uint8_t { kBpftrace, kPerf, kRaw, kBuildId };
 enum class MissingProbes : uint8_t { kError, kWarn, kIgnore };
 enum class UnstableFeature : uint8_t { kError, kWarn, kEnable };
 enum class SymbolCache : uint8_t { kDefault, kPerProgram, kPerPid, kNone };
@@ -35,11 +34,12 @@ struct Settings {
   MissingProbes missing_probes = MissingProbes::kError;
   uint64_t on_stack_limit = 32;
   std::optional<uint64_t> perf_rb_pages;
-  bool show_debug_info = true;
+  std::optional<bool> show_debug_info;  // inlined calls and source lines in stacks
   StackMode stack_mode = StackMode::kBpftrace;
   std::string str_trunc_trailer = "..";
   bool print_maps_on_exit = true;
   bool use_blazesym = true;
+  UnstableFeature unstable_dw_ustack = UnstableFeature::kEnable;
   UnstableFeature unstable_map_decl = UnstableFeature::kWarn;
   UnstableFeature unstable_tseries = UnstableFeature::kWarn;
   UnstableFeature unstable_addr = UnstableFeature::kWarn;

@@ -120,6 +120,7 @@ constexpr std::array kFunctions = {
     value("retval"),
     value("ustack", 2, "wI"),
     value("kstack", 2, "wI"),
+    value("dw_ustack", 2, "wI"),
     value("cpid"),
     value("has_cpid"),
     value("usermode"),

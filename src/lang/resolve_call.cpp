@@ -211,13 +211,16 @@ void Resolver::aggregate_parameters(const Expr& value, MapInfo& info) {
 }
 
 Type Resolver::stack(Expr& expr, Call& node) {
-  bool user = node.name == "ustack";
+  bool user = node.name == "ustack" || node.name == "dw_ustack";
+  StackMode mode = program_.settings.stack_mode;
   uint64_t depth = kDefaultStackDepth;
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     Expr& argument = *node.arguments[i];
     if (const auto* word = argument.as<Identifier>()) {
       if (i > 0) error(expr.span, fmt::format("{}: the mode comes first", node.name));
-      if (!find_stack_mode(word->name)) {
+      auto asked = find_stack_mode(word->name);
+      mode = asked.value_or(mode);
+      if (!asked) {
         error(argument.span,
               fmt::format("Error parsing stack mode: {}: Invalid value for stack_mode: valid values are "
                           "bpftrace, raw, perf, and build_id.",
@@ -236,7 +239,7 @@ Type Resolver::stack(Expr& expr, Call& node) {
     if (limit) argument.type = literal_type(*limit);
     if (limit && !limit->negative) depth = std::clamp<uint64_t>(limit->value, 1, 1024);
   }
-  return Type::stack(user ? TypeKind::kUserStack : TypeKind::kKernelStack, depth);
+  return Type::stack(user ? TypeKind::kUserStack : TypeKind::kKernelStack, depth, mode);
 }
 
 Type Resolver::print(const Expr& expr, Call& node) {
@@ -495,7 +498,7 @@ Type Resolver::call(Expr& expr, Call& node) {
   if (spec->aggregate) return aggregate(expr, node);
   const std::string& name = node.name;
   if (name == "print") return print(expr, node);
-  if (name == "ustack" || name == "kstack") return stack(expr, node);
+  if (name == "ustack" || name == "kstack" || name == "dw_ustack") return stack(expr, node);
   if (name == "str" || name == "buf") return text_function(expr, node);
   if (name == "clear" || name == "zero" || name == "delete" || name == "has_key" || name == "find" ||
       name == "len") {

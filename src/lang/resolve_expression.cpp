@@ -160,8 +160,10 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
   }
   if (name == "probetype") return Type::string(first_probe_type().size() + 1);
   if (name == "ctx") return Type::pointer(Type::structure("struct pt_regs", 168), AddressSpace::kKernel);
-  if (name == "ustack") return Type::stack(TypeKind::kUserStack, kDefaultStackDepth);
-  if (name == "kstack") return Type::stack(TypeKind::kKernelStack, kDefaultStackDepth);
+  if (name == "ustack")
+    return Type::stack(TypeKind::kUserStack, kDefaultStackDepth, program_.settings.stack_mode);
+  if (name == "kstack")
+    return Type::stack(TypeKind::kKernelStack, kDefaultStackDepth, program_.settings.stack_mode);
   if (name == "func") {
     if (!all_probes(has_function)) {
       error(expr.span,

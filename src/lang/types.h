@@ -64,6 +64,9 @@ enum class TypeKind : uint8_t {
 // Frames that ustack and kstack take where nobody says how many.
 constexpr uint64_t kDefaultStackDepth = 127;
 
+// How a stack is shown.
+enum class StackMode : uint8_t { kBpftrace, kPerf, kRaw, kBuildId };
+
 enum class AddressSpace : uint8_t { kNone, kUser, kKernel };
 
 struct TypeField;
@@ -98,8 +101,12 @@ class Type {
     return Type(kind, size, is_signed);
   }
 
-  // Of up to `depth` addresses: 16 bytes of ids and count, then the addresses.
-  static Type stack(TypeKind kind, uint64_t depth) { return Type(kind, 16 + 8 * depth); }
+  // Of up to `depth` addresses: 16 bytes of ids and count, then the addresses. Shown as `mode` says.
+  static Type stack(TypeKind kind, uint64_t depth, StackMode mode = StackMode::kBpftrace) {
+    Type type(kind, 16 + 8 * depth);
+    type.count_ = uint64_t(mode);
+    return type;
+  }
 
   TypeKind kind() const { return kind_; }
   uint64_t size() const { return size_; }
@@ -116,11 +123,12 @@ class Type {
   bool casts_to_integer() const { return kind_ >= TypeKind::kCount && kind_ <= TypeKind::kAvg; }
   bool is_stack() const { return kind_ == TypeKind::kUserStack || kind_ == TypeKind::kKernelStack; }
 
-  const Type& pointee() const;                   // kPointer
-  const Type& element() const;                   // kArray
-  uint64_t count() const { return count_; }      // kArray
-  const std::string& name() const;               // kStruct, kEnum
-  const std::vector<TypeField>& fields() const;  // kTuple, kRecord: in order, with offsets
+  const Type& pointee() const;                                // kPointer
+  const Type& element() const;                                // kArray
+  uint64_t count() const { return count_; }                   // kArray
+  StackMode stack_mode() const { return StackMode(count_); }  // kUserStack, kKernelStack
+  const std::string& name() const;                            // kStruct, kEnum
+  const std::vector<TypeField>& fields() const;               // kTuple, kRecord: in order, with offsets
 
   // As bpftrace spells it in messages: int8, string[16], struct foo *, (int8,string[2]), count_t.
   std::string spell() const;

@@ -13,6 +13,7 @@
 #include "engine/inproc/runtime/layout.h"
 #include "lang/parser.h"
 #include "lang/printer.h"
+#include "session/unwinding.h"
 
 namespace uscope::session {
 namespace {
@@ -85,6 +86,12 @@ Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& pro
     inputs.value_copies = engine::inproc::kMostThreads;
   }
   if (child) inputs.child_pid = uint32_t(*child);
+  inputs.vma_layout = kernel_vma_layout;
+  if (request_.is_bpftrace) {
+    auto& processes = inputs.dwarf_processes.emplace(request_.dwarf_pids.begin(), request_.dwarf_pids.end());
+    if (child) processes.push_back(uint32_t(*child));
+    if (request_.pid) processes.push_back(uint32_t(*request_.pid));
+  }
   return codegen::generate(program, inputs);
 }
 

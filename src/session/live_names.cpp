@@ -2,6 +2,7 @@
 
 #include <pwd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "process/info.h"
 #include "symbols/lookup.h"
@@ -15,38 +16,118 @@ const process::Mapping* LiveNames::mapping_of(uint32_t pid, uint64_t address) {
     if (const process::Mapping* mapping = known->second.find(at)) return mapping;
   // Unknown, or mapped since: libraries are loaded while a script runs.
   auto fresh = process::Maps::of(pid_t(pid));
-  if (!fresh) return nullptr;
+  if (!fresh || fresh->all().empty()) return nullptr;
   return maps_.insert_or_assign(pid, std::move(*fresh)).first->second.find(at);
 }
 
 const symbols::ImageSymbols* LiveNames::image_of(uint32_t pid, const process::Mapping& mapping) {
+  if (mapping.path == "[vdso]") return vdso();
   if (mapping.kind != process::MappingKind::File) return nullptr;
   auto [at, is_new] = images_.try_emplace({mapping.device, mapping.inode});
   if (is_new) {
+    std::string root = "/proc/" + std::to_string(pid) + "/root";
     auto path = process::path_to_mapped_file(pid_t(pid), mapping);
-    auto image = path ? symbols::ImageSymbols::open(*path)
+    auto image = path ? symbols::ImageSymbols::open(*path, root)
                       : Result<symbols::ImageSymbols>(std::unexpected(path.error()));
     if (image) at->second = std::make_unique<symbols::ImageSymbols>(std::move(*image));
+    // Gone before it could be opened: another process may map it, too.
+    if (!path) images_.erase(at);
+    if (!path) return nullptr;
   }
   return at->second.get();
 }
 
+// The kernel gives every process the same one: ours serves for all.
+const symbols::ImageSymbols* LiveNames::vdso() {
+  if (!vdso_) {
+    vdso_.emplace();
+    auto image = symbols::ImageSymbols::of_vdso();
+    if (image) *vdso_ = std::make_unique<symbols::ImageSymbols>(std::move(*image));
+  }
+  return vdso_->get();
+}
+
+std::optional<LiveNames::Spot> LiveNames::spot_of(uint32_t pid, uint64_t address) {
+  if (const process::Mapping* mapping = mapping_of(pid, address)) {
+    const symbols::ImageSymbols* image = image_of(pid, *mapping);
+    if (image == nullptr) return std::nullopt;
+    auto at = image->image_address(mapping->file_offset(ProcessAddr{address}));
+    if (!at) return std::nullopt;
+    return Spot{image, mapping->path, *at};
+  }
+  auto past = past_ != nullptr ? past_->find(pid, address) : std::nullopt;
+  if (!past || past->image == nullptr) return std::nullopt;
+  auto at = past->image->image_address(past->offset);
+  if (!at) return std::nullopt;
+  return Spot{past->image, past->path, *at};
+}
+
+void LiveNames::add_inlined(const Spot& spot, ImageAddr inside, std::vector<event::Frame>& frames) const {
+  const symbols::ImageSymbols& image = *spot.image;
+  if (const image::Pclntab* go = image.pclntab()) {
+    auto found = go->frames_at(inside);
+    for (size_t i = 0; i + 1 < found.size(); ++i) {
+      event::Frame frame{std::string(found[i].function), 0, spot.path, true};
+      if (options_.lines) frame.file = found[i].file, frame.line = found[i].line;
+      frames.push_back(std::move(frame));
+    }
+    return;
+  }
+  if (image.debug_info().is_empty()) return;
+  // Where the innermost stands now; each outer one where it calls the next.
+  auto line = options_.lines ? image.debug_info().line_at(inside) : std::nullopt;
+  for (const auto& inlined : image.debug_info().inlined_at(inside)) {
+    event::Frame frame{inlined.callee, 0, spot.path, true};
+    if (line) frame.file = line->file, frame.line = line->line;
+    if (options_.lines) line = inlined.call_site;
+    frames.push_back(std::move(frame));
+  }
+}
+
 std::vector<event::Frame> LiveNames::user_frames(uint32_t pid, uint64_t address, bool is_return_address) {
-  const process::Mapping* mapping = mapping_of(pid, address);
-  const symbols::ImageSymbols* image = mapping != nullptr ? image_of(pid, *mapping) : nullptr;
-  if (image == nullptr) return {};
-  auto at = image->image_address(mapping->file_offset(ProcessAddr{address}));
-  if (!at) return {};
+  auto spot = spot_of(pid, address);
+  if (!spot) {
+    auto jit = jit_names_.find(pid, is_return_address ? address - 1 : address);
+    if (!jit) return {};
+    return {{jit->name, address - jit->start.value, "[jit]", false}};
+  }
   // The call before a return address may be the last instruction of another function.
-  ImageAddr inside = is_return_address && at->value > 0 ? *at - 1 : *at;
-  const symbols::FunctionSymbol* function = image->function_at(inside);
+  ImageAddr inside = is_return_address && spot->address.value > 0 ? spot->address - 1 : spot->address;
+  const symbols::FunctionSymbol* function = spot->image->function_at(inside);
+  if (function == nullptr) function = spot->image->cold_part_at(inside);
   if (function == nullptr) return {};
   std::vector<event::Frame> frames;
-  if (!image->debug_info().is_empty())
-    for (const auto& inlined : image->debug_info().inlined_at(inside))
-      frames.push_back({inlined.callee, 0, mapping->path, true});
-  frames.push_back({symbols::bare_name(function->name), *at - function->address, mapping->path, false});
+  if (options_.inlined) add_inlined(*spot, inside, frames);
+  event::Frame frame{symbols::bare_name(function->name), spot->address - function->address, spot->path,
+                     false};
+  if (options_.lines) set_line(*spot, inside, !frames.empty(), frame);
+  frames.push_back(std::move(frame));
   return frames;
+}
+
+// Of the function itself: where the outermost inlined call in it stands, or the instruction.
+void LiveNames::set_line(const Spot& spot, ImageAddr inside, bool has_inlined, event::Frame& frame) const {
+  if (const image::Pclntab* go = spot.image->pclntab()) {
+    auto found = go->frames_at(inside);
+    if (!found.empty()) frame.file = found.back().file, frame.line = found.back().line;
+    return;
+  }
+  if (spot.image->debug_info().is_empty()) return;
+  auto line = spot.image->debug_info().line_at(inside);
+  if (has_inlined) {
+    auto inlined = spot.image->debug_info().inlined_at(inside);
+    if (!inlined.empty()) line = inlined.back().call_site;
+  }
+  if (line) frame.file = line->file, frame.line = line->line;
+}
+
+std::optional<event::ImagePlace> LiveNames::image_place(uint32_t pid, uint64_t address) {
+  auto spot = spot_of(pid, address);
+  if (!spot || !spot->image->is_elf()) return std::nullopt;
+  Bytes id = spot->image->elf().build_id();
+  auto offset = spot->image->file_offset(spot->address);
+  if (id.empty() || !offset) return std::nullopt;
+  return event::ImagePlace{image::to_hex(id), offset->value};
 }
 
 std::vector<event::Frame> LiveNames::kernel_frames(uint64_t) { return {}; }

@@ -1,38 +1,80 @@
 // Names for what a running script shows: functions at addresses of live processes, users, times. Implements
 // event's SymbolNames. Keeps the maps of each process and the images it met, so that processes that end
-// meanwhile still have names for what was looked up before. One thread.
+// meanwhile still have names for what was looked up before; for those never looked at while they lived,
+// PastMappings knows. One thread.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
 #include "event/symbol_names.h"
 #include "process/maps.h"
+#include "session/jit_names.h"
 #include "symbols/image_symbols.h"
 
 namespace uscope::session {
+
+// What was mapped at an address of a process when a probe looked.
+struct PastMapping {
+  const symbols::ImageSymbols* image = nullptr;
+  std::string path;
+  FileOffset offset;  // of the address
+};
+
+class PastMappings {
+ public:
+  virtual ~PastMappings() = default;
+  virtual std::optional<PastMapping> find(uint32_t process, uint64_t address) = 0;
+};
+
+struct NameOptions {
+  bool inlined = true;     // calls that the compiler inlined are frames
+  bool lines = false;      // name+offset@file:line
+  bool stack_ends = true;  // say why a stack ends early
+};
 
 class LiveNames final : public event::SymbolNames {
  public:
   std::vector<event::Frame> user_frames(uint32_t pid, uint64_t address, bool is_return_address) override;
   std::vector<event::Frame> kernel_frames(uint64_t address) override;
+  std::optional<event::ImagePlace> image_place(uint32_t pid, uint64_t address) override;
   bool is_user_code(uint32_t pid, uint64_t address) override;
+  bool shows_stack_ends() override { return options_.stack_ends; }
   std::optional<std::string> probe_function(uint32_t probe) override;
   // The functions of the script's probes, by their numbers; empty where a probe is on none.
   void set_probe_functions(std::vector<std::string> functions) { probe_functions_ = std::move(functions); }
+  void set_options(const NameOptions& options) { options_ = options; }
+  // Asked where a process is gone. Null: nobody knows.
+  void set_past_mappings(PastMappings* past) { past_ = past; }
   std::optional<std::string> user_name(uint64_t uid) override;
   std::optional<std::string> cgroup_path(uint64_t id) override;
   int64_t boot_to_wall_ns() override;
 
  private:
+  // An address in an image.
+  struct Spot {
+    const symbols::ImageSymbols* image = nullptr;
+    std::string path;
+    ImageAddr address;
+  };
+
   const process::Mapping* mapping_of(uint32_t pid, uint64_t address);
   const symbols::ImageSymbols* image_of(uint32_t pid, const process::Mapping& mapping);
+  const symbols::ImageSymbols* vdso();
+  std::optional<Spot> spot_of(uint32_t pid, uint64_t address);
+  void set_line(const Spot& spot, ImageAddr inside, bool has_inlined, event::Frame& frame) const;
+  void add_inlined(const Spot& spot, ImageAddr inside, std::vector<event::Frame>& frames) const;
 
+  NameOptions options_;
+  PastMappings* past_ = nullptr;
   std::vector<std::string> probe_functions_;
   std::unordered_map<uint32_t, process::Maps> maps_;
   std::map<std::pair<dev_t, ino_t>, std::unique_ptr<symbols::ImageSymbols>> images_;
+  std::optional<std::unique_ptr<symbols::ImageSymbols>> vdso_;
+  JitNames jit_names_;
 };
 
 }  // namespace uscope::session

@@ -85,6 +85,8 @@ void Reporter::take(Bytes record) {
     }
     case RecordKind::HelperError:
       return take_helper_error(id, payload);
+    case RecordKind::UnknownImage:
+      return;  // the unwinder's
   }
   complain("a probe reported a record that uscope does not know");
 }

@@ -18,6 +18,7 @@
 #include "session/reporter.h"
 #include "session/signals.h"
 #include "session/test_probes.h"
+#include "session/unwinding.h"
 #include "symbols/lookup.h"
 
 namespace uscope::session {
@@ -50,16 +51,19 @@ Result<Target> find_target_process(pid_t pid) {
 class Session {
  public:
   Session(const RunRequest& request, const lang::TypedProgram& program, const codegen::Compiled& compiled,
-          engine::Engine& engine, view::Output& output, event::SymbolNames& names)
+          engine::Engine& engine, view::Output& output, event::SymbolNames& names,
+          Unwinding& unwinding)
       : request_(request),
         program_(program),
         compiled_(compiled),
         output_(output),
+        unwinding_(unwinding),
         engine_(engine),
         reporter_(compiled.plan, engine_, names, output) {}
 
   Status load() {
     TRY_STATUS(engine_.load(compiled_.program));
+    TRY_STATUS(unwinding_.fill(engine_));
     for (const codegen::InitialEntry& entry : compiled_.initial_entries)
       TRY_STATUS(engine_.set_entry(entry.map, entry.key, entry.value));
     if (compiled_.start_time_map) {
@@ -115,6 +119,7 @@ class Session {
   }
   Status drain(std::chrono::milliseconds timeout) {
     auto take = [this](Bytes record) {
+      if (unwinding_.take(engine_, record)) return;
       // What probes report after exit(), until they are out, is not part of the script.
       if (!reporter_.exit_code() || is_ending_) reporter_.take(record);
     };
@@ -129,6 +134,7 @@ class Session {
   const lang::TypedProgram& program_;
   const codegen::Compiled& compiled_;
   view::Output& output_;
+  Unwinding& unwinding_;
   Signals signals_;
   engine::Engine& engine_;
   Reporter reporter_;
@@ -221,6 +227,23 @@ Result<int> Session::try_out(const view::Writer& report) {
   return run_tests(codes, engine_, poll, failed, report);
 }
 
+std::set<std::string> probed_files(const lang::TypedProgram& program) {
+  std::set<std::string> files;
+  for (const lang::TypedProbe& probe : program.probes)
+    for (const lang::AttachSpec& point : probe.attach_points)
+      if (point.user_space()) files.insert(point.target);
+  return files;
+}
+
+// Unless the script says: inlined calls are shown, source lines are not; as bpftrace, neither.
+NameOptions name_options(const RunRequest& request, const lang::Settings& settings) {
+  NameOptions options;
+  options.inlined = settings.show_debug_info.value_or(!request.is_bpftrace);
+  options.lines = settings.show_debug_info.value_or(false);
+  options.stack_ends = !request.is_bpftrace;
+  return options;
+}
+
 // In the order of codegen's cookies: every attach point of every probe.
 std::vector<std::string> probe_functions(const lang::TypedProgram& program) {
   std::vector<std::string> functions;
@@ -300,6 +323,9 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   TRY(ChosenEngine chosen, choose_engine(request.engine, *program, scope.pid));
   TRY(codegen::Compiled compiled,
       compiler.generate(*program, child ? std::optional(child->pid()) : std::nullopt, chosen));
+  bool has_process = child || request.pid || !request.dwarf_pids.empty();
+  if (request.is_bpftrace && compiled.uses_dw_ustack && !has_process)
+    return fail("dw_ustack requires a target process. Use -p, -c, or --dwarf-pid to specify one.");
   std::vector<CodeAtPoint> points = points_of(*program, compiled);
   if (points.empty() && request.mode == ScriptMode::Run)
     return fail("No probes attached; use --test to run test probes.");
@@ -314,10 +340,19 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
     }
   if (request.dry_run) return 0;
   names.set_probe_functions(probe_functions(*program));
+  names.set_options(name_options(request, program->settings));
+  Unwinding unwinding(names);
+  if (compiled.unwind) {
+    for (const std::string& file : probed_files(*program)) unwinding.add_program(file);
+    if (child) unwinding.add_program(child->file());
+    if (request.pid) unwinding.add_process(*request.pid);
+    for (pid_t pid : request.dwarf_pids) unwinding.add_process(pid);
+    unwinding.size_maps(compiled);
+  }
 
   EngineMaker engines(compiler.types());
   std::unique_ptr<engine::Engine> engine = engines.make(chosen, scope.pid);
-  Session session(request, *program, compiled, *engine, output, names);
+  Session session(request, *program, compiled, *engine, output, names, unwinding);
   TRY_STATUS(session.load());
   if (request.mode != ScriptMode::Run) return session.try_out(report);
   TRY_STATUS(session.run_all(ProbeKind::kBegin));

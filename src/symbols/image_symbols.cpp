@@ -1,5 +1,7 @@
 #include "symbols/image_symbols.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -8,6 +10,7 @@
 #include "image/elf/symbols.h"
 #include "image/go/build_info.h"
 #include "image/pe/pe_file.h"
+#include "process/maps.h"
 
 namespace uscope::symbols {
 namespace {
@@ -222,6 +225,17 @@ Result<ImageSymbols> ImageSymbols::open(const std::string& path, const std::stri
   return ImageSymbols(std::move(impl));
 }
 
+Result<ImageSymbols> ImageSymbols::of_vdso() {
+  TRY(process::Maps maps, process::Maps::of(::getpid()));
+  const process::Mapping* vdso = maps.find_path("[vdso]");
+  if (vdso == nullptr) return fail("there is no vdso");
+  Bytes bytes(reinterpret_cast<const uint8_t*>(vdso->start.value), vdso->size());
+  auto impl = std::make_unique<Impl>();
+  impl->path = "[vdso]";
+  TRY(impl->elf, ElfFile::from_bytes(bytes, "[vdso]"));
+  return ImageSymbols(std::move(impl));
+}
+
 ImageSymbols::ImageSymbols(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ImageSymbols::ImageSymbols(ImageSymbols&&) noexcept = default;
 ImageSymbols& ImageSymbols::operator=(ImageSymbols&&) noexcept = default;
@@ -276,6 +290,15 @@ const FunctionSymbol* ImageSymbols::function_at(ImageAddr address) const {
       best = &*at;
   }
   return best;
+}
+
+const FunctionSymbol* ImageSymbols::cold_part_at(ImageAddr address) const {
+  auto parts = cold_parts();
+  auto after = std::upper_bound(parts.begin(), parts.end(), address,
+                                [](ImageAddr a, const FunctionSymbol& part) { return a < part.address; });
+  if (after == parts.begin()) return nullptr;
+  --after;
+  return address - after->address < after->size ? &*after : nullptr;
 }
 
 std::optional<FileOffset> ImageSymbols::file_offset(ImageAddr address) const {

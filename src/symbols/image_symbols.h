@@ -43,6 +43,8 @@ class ImageSymbols {
  public:
   // `path` is opened as it is; `root` prefixes look-ups of debug files (/proc/PID/root).
   static Result<ImageSymbols> open(const std::string& path, const std::string& root = "");
+  // The kernel's own small library, which every process has mapped; read from this process.
+  static Result<ImageSymbols> of_vdso();
   ImageSymbols(ImageSymbols&&) noexcept;
   ImageSymbols& operator=(ImageSymbols&&) noexcept;
   ~ImageSymbols();
@@ -65,6 +67,8 @@ class ImageSymbols {
 
   // The function that holds an address, by its bounds.
   const FunctionSymbol* function_at(ImageAddr address) const;
+  // The part of a function (work.cold) that holds an address outside of all functions.
+  const FunctionSymbol* cold_part_at(ImageAddr address) const;
   std::optional<FileOffset> file_offset(ImageAddr address) const;
   std::optional<ImageAddr> image_address(FileOffset offset) const;
 

@@ -48,7 +48,8 @@ TEST(Render, CompoundValues) {
 TEST(Render, CompactAsInJsonKeys) {
   EXPECT_EQ(shown(nested(), Spacing::Compact), "(1,(2,x),true)");
   EXPECT_EQ(shown(record(), Spacing::Compact), "{.x=1,.y=abc}");
-  EXPECT_EQ(shown(Value{Stack{false, 7, 7, Layout::StackStyle::Bpftrace, {0x401615}}}, Spacing::Compact),
+  EXPECT_EQ(shown(Value{Stack{false, 7, StackEnd::Complete, Layout::StackStyle::Bpftrace, {0x401615}}},
+                  Spacing::Compact),
             "\nwork+0\n");
 }
 
@@ -76,12 +77,13 @@ TEST(Render, Scalars) {
 }
 
 TEST(Render, StacksInThreeStyles) {
-  Stack stack{false, 7, 7, Layout::StackStyle::Bpftrace, {0x401615, 0x4016bc, 0xbe552274c0854800}};
+  Stack stack{
+      false, 7, StackEnd::Complete, Layout::StackStyle::Bpftrace, {0x401615, 0x4016bc, 0xbe552274c0854800}};
   EXPECT_EQ(shown(Value{stack}),
-            "\n        work+0\n        helper (inlined)\n        main+145\n        0xbe552274c0854800\n");
+            "\n        work+0\n        [inlined] helper\n        main+145\n        0xbe552274c0854800\n");
   stack.style = Layout::StackStyle::Perf;
   EXPECT_EQ(shown(Value{stack}),
-            "\n\t401615 work+0 (/bin/t)\n\t4016bc helper (inlined) (/bin/t)\n\t4016bc main+145 (/bin/t)\n"
+            "\n\t401615 work+0 (/bin/t)\n\t4016bc helper (inlined)\n\t4016bc main+145 (/bin/t)\n"
             "\tbe552274c0854800 0xbe552274c0854800 ([unknown])\n");
   stack.style = Layout::StackStyle::Raw;
   EXPECT_EQ(shown(Value{stack}), "\n401615\n4016bc\nbe552274c0854800\n");
@@ -89,9 +91,9 @@ TEST(Render, StacksInThreeStyles) {
 
 TEST(Render, OnlyTheInnermostAddressIsNoReturnAddress) {
   FakeNames names;
-  to_text(Value{Stack{false, 7, 7, {}, {1}}}, names);
+  to_text(Value{Stack{false, 7, StackEnd::Complete, {}, {1}}}, names);
   EXPECT_FALSE(names.asked_return);
-  to_text(Value{Stack{false, 7, 7, {}, {1, 2}}}, names);
+  to_text(Value{Stack{false, 7, StackEnd::Complete, {}, {1, 2}}}, names);
   EXPECT_TRUE(names.asked_return);
 }
 

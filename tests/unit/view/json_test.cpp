@@ -72,7 +72,7 @@ TEST(Json, Values) {
   EXPECT_EQ(shown({event::Pointer{0x1234}}), "{\"type\": \"value\", \"data\": 4660}\n");
   EXPECT_EQ(shown({event::EnumValue{event::Integer{7, false, 4}, "BLUE"}}),
             "{\"type\": \"value\", \"data\": 7}\n");
-  EXPECT_EQ(shown({event::Stack{false, 1, 1, {}, {0x10}}}),
+  EXPECT_EQ(shown({event::Stack{false, 1, event::StackEnd::Complete, {}, {0x10}}}),
             "{\"type\": \"value\", \"data\": \"\\n        0x10\\n\"}\n");
   EXPECT_EQ(shown({}), "{\"type\": \"value\", \"data\": null}\n");
 }

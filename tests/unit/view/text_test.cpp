@@ -127,7 +127,7 @@ TEST(Text, HistogramsByHowMuchTheyHold) {
 
 TEST(Text, StacksAsKeys) {
   Recorded r;
-  Value stack{event::Stack{false, 1, 1, {}, {0x10, 0x20}}};
+  Value stack{event::Stack{false, 1, event::StackEnd::Complete, {}, {0x10, 0x20}}};
   r.text.map({"@", {{stack, unsigned_value(1)}}});
   EXPECT_EQ(r.out, "@[\n        0x10\n        0x20\n]: 1\n");
 }
