@@ -12,9 +12,8 @@ namespace uscope::lang {
 namespace {
 
 using Target = std::variant<uint64_t Settings::*, std::optional<uint64_t> Settings::*, bool Settings::*,
-                            std::optional<bool> Settings::*,
-                            std::string Settings::*, StackMode Settings::*, MissingProbes Settings::*,
-                            UnstableFeature Settings::*, SymbolCache Settings::*>;
+                            std::optional<bool> Settings::*, std::string Settings::*, StackMode Settings::*,
+                            MissingProbes Settings::*, UnstableFeature Settings::*, SymbolCache Settings::*>;
 
 struct Option {
   std::string_view name;

@@ -1,6 +1,7 @@
 #include "session/live_names.h"
 
 #include <pwd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -8,6 +9,17 @@
 #include "symbols/lookup.h"
 
 namespace uscope::session {
+
+void leave_process(std::string& path, std::string& root) {
+  if (root.empty() || !path.starts_with(root + "/")) return;
+  std::string plain = path.substr(root.size());
+  struct stat there {
+  }, here{};
+  if (::stat(path.c_str(), &there) != 0 || ::stat(plain.c_str(), &here) != 0) return;
+  if (there.st_dev != here.st_dev || there.st_ino != here.st_ino) return;
+  path = std::move(plain);
+  root.clear();
+}
 
 const process::Mapping* LiveNames::mapping_of(uint32_t pid, uint64_t address) {
   ProcessAddr at{address};
@@ -27,6 +39,7 @@ const symbols::ImageSymbols* LiveNames::image_of(uint32_t pid, const process::Ma
   if (is_new) {
     std::string root = "/proc/" + std::to_string(pid) + "/root";
     auto path = process::path_to_mapped_file(pid_t(pid), mapping);
+    if (path) leave_process(*path, root);
     auto image = path ? symbols::ImageSymbols::open(*path, root)
                       : Result<symbols::ImageSymbols>(std::unexpected(path.error()));
     if (image) at->second = std::make_unique<symbols::ImageSymbols>(std::move(*image));
@@ -95,6 +108,8 @@ std::vector<event::Frame> LiveNames::user_frames(uint32_t pid, uint64_t address,
   ImageAddr inside = is_return_address && spot->address.value > 0 ? spot->address - 1 : spot->address;
   const symbols::FunctionSymbol* function = spot->image->function_at(inside);
   if (function == nullptr) function = spot->image->cold_part_at(inside);
+  // What a signal handler returns to was never called: it begins here.
+  if (function == nullptr) function = spot->image->function_at(spot->address);
   if (function == nullptr) return {};
   std::vector<event::Frame> frames;
   if (options_.inlined) add_inlined(*spot, inside, frames);

@@ -17,6 +17,10 @@
 
 namespace uscope::session {
 
+// A path below /proc/PID/root ends with the process: where our own file system has the same file by the same
+// name, that is taken, and `root` is empty.
+void leave_process(std::string& path, std::string& root);
+
 // What was mapped at an address of a process when a probe looked.
 struct PastMapping {
   const symbols::ImageSymbols* image = nullptr;

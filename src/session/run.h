@@ -29,7 +29,7 @@ struct RunRequest {
   bool command_has_quotes = true;
   EngineChoice engine = EngineChoice::Auto;
   std::vector<pid_t> dwarf_pids;  // --dwarf-pid: processes whose stacks are to be unwound
-  bool is_bpftrace = false;  // be as strict as bpftrace
+  bool is_bpftrace = false;       // be as strict as bpftrace
   bool allow_unsafe = false;
   bool dry_run = false;  // compile, load nothing
   bool quiet = false;    // no "Attached …"

@@ -112,9 +112,7 @@ void Unwinding::add_file(const std::string& path, const std::string& root, std::
   if (!key) key = key_of(path);
   if (!key || !known_.insert(*key).second) return;
   Image image{path, root, *key, read_tables(path, root), nullptr, false};
-  // Through /proc/PID a file is found only as long as the process is there.
-  std::string plain = !root.empty() && path.starts_with(root) ? path.substr(root.size()) : "";
-  if (!plain.empty() && key_of(plain) == key_of(path)) image.path = plain, image.root = "";
+  leave_process(image.path, image.root);
   if (image.path.starts_with("/proc/")) open(image);
   images_.push_back(std::move(image));
 }
