@@ -86,7 +86,7 @@ Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& pro
     inputs.value_copies = engine::inproc::kMostThreads;
   }
   if (child) inputs.child_pid = uint32_t(*child);
-  inputs.vma_layout = kernel_vma_layout;
+  if (!engine.is_inproc) inputs.vma_layout = kernel_vma_layout;
   if (request_.is_bpftrace) {
     auto& processes = inputs.dwarf_processes.emplace(request_.dwarf_pids.begin(), request_.dwarf_pids.end());
     if (child) processes.push_back(uint32_t(*child));

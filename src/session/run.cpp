@@ -51,8 +51,7 @@ Result<Target> find_target_process(pid_t pid) {
 class Session {
  public:
   Session(const RunRequest& request, const lang::TypedProgram& program, const codegen::Compiled& compiled,
-          engine::Engine& engine, view::Output& output, event::SymbolNames& names,
-          Unwinding& unwinding)
+          engine::Engine& engine, view::Output& output, event::SymbolNames& names, Unwinding& unwinding)
       : request_(request),
         program_(program),
         compiled_(compiled),
