@@ -8,7 +8,6 @@ namespace uscope::event {
 namespace {
 
 // As bpftrace marks text that did not fit; decode.cpp does the same.
-constexpr std::string_view truncated = "..";
 
 bool is_plain(const FormatString::Piece& piece) {
   return !piece.left && !piece.plus && !piece.space && !piece.alternate && !piece.zero && piece.width == 0 &&
@@ -21,14 +20,12 @@ void append_number(std::string& out, auto number, int base) {
   out.append(digits, end);
 }
 
-void append_text(std::string& out, Bytes field) {
+void append_text(std::string& out, Bytes field, std::string_view trailer) {
   const void* end = std::memchr(field.data(), 0, field.size());
   const char* begin = reinterpret_cast<const char*>(field.data());
-  if (end != nullptr) {
-    out.append(begin, static_cast<const char*>(end));
-  } else {
-    out.append(begin, field.size()).append(truncated);
-  }
+  size_t length = end ? size_t(static_cast<const char*>(end) - begin) : field.size();
+  out.append(begin, length);
+  if (length + 1 >= field.size()) out.append(trailer);
 }
 
 }  // namespace
@@ -43,6 +40,7 @@ std::optional<DirectFormat::Step> DirectFormat::step_for(const FormatString::Pie
   char conversion = piece.conversion[0];
   if (conversion == 's' && layout.kind == Layout::Kind::String && layout.size != 0) {
     step.kind = Step::Kind::Text;
+    step.literal = layout.trailer;
     return step;
   }
   bool is_whole = layout.size == 1 || layout.size == 2 || layout.size == 4 || layout.size == 8;
@@ -90,7 +88,7 @@ bool DirectFormat::append(std::string& out, Bytes record) const {
     }
     Bytes field = record.subspan(step.offset, step.size);
     if (step.kind == Step::Kind::Text) {
-      append_text(out, field);
+      append_text(out, field, step.literal);
       continue;
     }
     uint64_t bits = 0;

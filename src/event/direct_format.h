@@ -25,7 +25,7 @@ class DirectFormat {
   struct Step {
     enum class Kind { Literal, Text, Signed, Unsigned, Hex };
     Kind kind = Kind::Literal;
-    std::string literal;
+    std::string literal;  // Text: what is shown behind a cut one
     uint64_t offset = 0, size = 0;
     bool extends_sign = false;
     uint64_t mask = UINT64_MAX;  // of what is shown

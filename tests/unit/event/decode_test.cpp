@@ -47,9 +47,15 @@ TEST(Decode, TextEndsAtItsNul) {
   EXPECT_EQ(*decoded({.kind = Kind::String, .size = 8}, Packed().text("hi", 8)).get_if<std::string>(), "hi");
 }
 
-TEST(Decode, TextThatFillsItsPlaceIsMarked) {
-  EXPECT_EQ(*decoded({.kind = Kind::String, .size = 3}, Packed().text("str", 3)).get_if<std::string>(),
-            "str..");
+TEST(Decode, TextThatFillsItsPlaceIsMarkedIfItWasCut) {
+  auto shown = [](uint64_t size, std::string trailer) {
+    Layout layout{.kind = Kind::String, .size = size};
+    layout.trailer = std::move(trailer);
+    return *decoded(layout, Packed().text("str", size)).get_if<std::string>();
+  };
+  EXPECT_EQ(shown(3, ""), "str");
+  EXPECT_EQ(shown(4, ".."), "str..");
+  EXPECT_EQ(shown(5, ".."), "str");
 }
 
 TEST(Decode, BufferHasItsOwnLength) {
