@@ -6,8 +6,8 @@ find_library(LIBZ NAMES libz.a REQUIRED)
 find_library(LIBLZMA NAMES liblzma.a REQUIRED)
 find_library(LIBZSTD NAMES libzstd.a REQUIRED)
 
-add_library(fmt INTERFACE)
-target_compile_definitions(fmt INTERFACE FMT_HEADER_ONLY=1)
+add_library(fmt STATIC cmake/fmt_once.cpp)
+target_compile_options(fmt PRIVATE -O2)
 
 set(ZYDIS_DIR "${CMAKE_SOURCE_DIR}/build/deps/zydis" CACHE PATH "Unpacked source package of Zydis")
 if(NOT EXISTS "${ZYDIS_DIR}/src/Decoder.c")
