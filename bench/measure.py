@@ -58,13 +58,17 @@ class Table:
         cells = [["tool", "min", "median", "runs", "cpu", "peak memory", "ratio", "note"]]
         for row in self.rows:
             peak = f"{row.peak_kb / 1024:.0f} MB" if row.peak_kb else ""
-            cells.append([row.tool, duration(row.best), duration(row.median), str(len(row.seconds)), duration(row.cpu), peak,
+            cells.append([row.tool, duration(row.best), duration(row.median), str(len(row.seconds)), duration(row.cpu) if row.cpu else "", peak,
                           f"{row.median / base:.1f}x", row.note])
         widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
         return cells, widths
 
 
 def duration(seconds):
+    if 0 < seconds < 1e-5:
+        return f"{seconds * 1e9:.0f} ns"
+    if 0 < seconds < 1e-4:
+        return f"{seconds * 1e6:.1f} us"
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
