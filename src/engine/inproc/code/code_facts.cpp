@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <deque>
 
 #include "engine/inproc/code/served_calls.h"
 #include "engine/inproc/runtime/layout.h"
@@ -25,14 +23,6 @@ bool is_jump_class(const bpf_insn& i) {
 bool is_call(const bpf_insn& i) { return i.code == (BPF_JMP | BPF_CALL); }
 bool is_exit(const bpf_insn& i) { return i.code == (BPF_JMP | BPF_EXIT); }
 
-// What a register is known to hold.
-struct Known {
-  enum Kind : uint8_t { Unset, Anything, Map, OwnValue } kind = Unset;
-  uint32_t map = 0;
-  friend bool operator==(const Known&, const Known&) = default;
-};
-using State = std::array<Known, 11>;
-
 bool writes_destination(const bpf_insn& i) {
   switch (BPF_CLASS(i.code)) {
     case BPF_LD:
@@ -51,7 +41,7 @@ class Analysis {
       : code_(code), program_(program), all_(code.instructions) {}
 
   Result<CodeFacts> run() {
-    facts_.is_own_memory.resize(all_.size());
+    facts_.is_value_load.resize(all_.size());
     facts_.map_of_load.assign(all_.size(), -1);
     is_second_half_.resize(all_.size() + 1);
     for (size_t i = 0; i < all_.size(); i++)
@@ -63,7 +53,6 @@ class Analysis {
       TRY_STATUS(look_at(i));
     }
     find_context();
-    follow_values();
     if (facts_.context_words & kFlagsWord) return refuse(0, "the flags register is not kept by this engine");
     return std::move(facts_);
   }
@@ -82,6 +71,7 @@ class Analysis {
       if (reference.is_value && (map.kind != MapKind::Array || reference.value_offset >= map.value_size))
         return refuse(reference.instruction, "no such value");
       facts_.map_of_load[reference.instruction] = int32_t(reference.map);
+      facts_.is_value_load[reference.instruction] = reference.is_value;
     }
     return {};
   }
@@ -181,78 +171,6 @@ class Analysis {
       if (is_jump_class(all_[i])) return false;
     }
     return false;
-  }
-
-  // Which registers hold pointers to values of the thread's own copies.
-  void follow_values() {
-    std::vector<State> states(all_.size());
-    std::deque<uint32_t> todo;
-    for (uint32_t start : facts_.functions) {
-      states[start].fill({Known::Anything});
-      todo.push_back(start);
-    }
-    auto flow_to = [&](const State& state, int64_t to) {
-      if (to < 0 || to >= int64_t(all_.size())) return;
-      State& there = states[size_t(to)];
-      bool changed = false;
-      for (size_t r = 0; r < state.size(); r++) {
-        if (there[r] == state[r] || there[r].kind == Known::Anything) continue;
-        there[r] = there[r].kind == Known::Unset ? state[r] : Known{Known::Anything};
-        changed = true;
-      }
-      if (changed) todo.push_back(uint32_t(to));
-    };
-    while (!todo.empty()) {
-      const uint32_t at = todo.front();
-      todo.pop_front();
-      const bpf_insn& i = all_[at];
-      State state = states[at];
-      step(at, state);
-      if (is_exit(i)) continue;
-      const uint32_t next = at + (is_wide(i) ? 2 : 1);
-      if (is_jump_class(i) && !is_call(i)) {
-        const bool far = i.code == (BPF_JMP32 | BPF_JA);
-        flow_to(state, int64_t(at) + 1 + (far ? i.imm : i.off));
-        if (far || i.code == (BPF_JMP | BPF_JA)) continue;
-      }
-      flow_to(state, next);
-    }
-    for (uint32_t i = 0; i < all_.size(); i++)
-      if (!is_second_half_[i] && all_[i].dst_reg < 11 &&
-          all_[i].code == (BPF_STX | BPF_ATOMIC | BPF_SIZE(all_[i].code)))
-        facts_.is_own_memory[i] = states[i][all_[i].dst_reg].kind == Known::OwnValue;
-  }
-
-  void step(uint32_t at, State& state) const {
-    const bpf_insn& i = all_[at];
-    if (is_call(i)) {
-      const Known map = state[1];
-      for (size_t r = 0; r <= 5; r++) state[r] = {Known::Anything};
-      if (i.src_reg == 0 && i.imm == BPF_FUNC_map_lookup_elem && map.kind == Known::Map &&
-          is_per_cpu(map.map))
-        state[0] = {Known::OwnValue, map.map};
-      return;
-    }
-    if (!writes_destination(i)) {
-      if (BPF_CLASS(i.code) == BPF_STX && BPF_MODE(i.code) == BPF_ATOMIC && (i.imm & BPF_FETCH))
-        state[i.imm == BPF_CMPXCHG ? 0 : i.src_reg] = {Known::Anything};
-      return;
-    }
-    if (is_wide(i)) {
-      const int32_t map = facts_.map_of_load[at];
-      state[i.dst_reg] = map >= 0 ? Known{Known::Map, uint32_t(map)} : Known{Known::Anything};
-    } else if (i.code == (BPF_ALU64 | BPF_MOV | BPF_X) && i.off == 0) {
-      state[i.dst_reg] = state[i.src_reg];
-    } else if (BPF_CLASS(i.code) == BPF_ALU64 && BPF_OP(i.code) == BPF_ADD &&
-               state[i.dst_reg].kind == Known::OwnValue) {
-      // Still in the value: the generator checks its bounds.
-    } else {
-      state[i.dst_reg] = {Known::Anything};
-    }
-  }
-  bool is_per_cpu(uint32_t map) const {
-    const MapKind kind = program_.maps[map].kind;
-    return kind == MapKind::PerCpuArray || kind == MapKind::PerCpuHash || kind == MapKind::PerCpuLruHash;
   }
 
   const codegen::Code& code_;

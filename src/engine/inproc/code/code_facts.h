@@ -26,10 +26,9 @@ struct CodeFacts {
   uint32_t context_words = 0;
   bool context_in_r6 = false;
   bool needs_site = false;
-  // By instruction: an atomic operation on memory that only this thread writes to.
-  std::vector<bool> is_own_memory;
-  // By instruction: the map whose address the 16-byte load stands for, or -1.
+  // By instruction: the map whose address (or whose value's) the 16-byte load stands for, or -1.
   std::vector<int32_t> map_of_load;
+  std::vector<bool> is_value_load;
 
   bool is_function(uint32_t instruction) const;
   size_t function_of(uint32_t instruction) const;  // index into `functions`

@@ -43,10 +43,14 @@ bool has_rdfsbase() {
   return (getauxval(AT_HWCAP2) & kFsGsBase) != 0;
 }
 
-// rcx = the thread pointer + 1. In every C library, in Go and without any, it tells threads apart; what lies
-// at fs:0 does not.
-void emit_tag(Assembler& out) {
-  if (has_rdfsbase()) {
+// rcx = the thread pointer: in every C library, in Go and without any, it tells threads apart. What lies at
+// fs:0 does so only where that was looked at; loading it is much faster, since stores wait for rdfsbase.
+void emit_thread_pointer(Assembler& out, bool is_in_memory) {
+  if (is_in_memory) {
+    x86::Mem self = x86::qword_ptr_abs(0);
+    self.setSegment(x86::fs);
+    out.mov(x86::rcx, self);
+  } else if (has_rdfsbase()) {
     out.rdfsbase(x86::rcx);
   } else {
     for (const x86::Gp& each : {x86::rax, x86::rdi, x86::rsi, x86::r11}) out.push(each);
@@ -58,16 +62,42 @@ void emit_tag(Assembler& out) {
     out.pop(x86::rcx);
     for (const x86::Gp& each : {x86::r11, x86::rsi, x86::rdi, x86::rax}) out.pop(each);
   }
+}
+
+// rcx = the thread's tag. Of the same length whichever way, so that a code has the same size everywhere.
+void emit_tag(Assembler& out, bool is_in_memory) {
+  const size_t length = has_rdfsbase() ? 9 : 64, begin = out.offset();
+  emit_thread_pointer(out, is_in_memory);
+  const size_t missing = length - (out.offset() - begin);
+  static constexpr uint8_t kNop4[] = {0x0f, 0x1f, 0x40, 0x00};
+  if (missing == sizeof kNop4) {
+    out.embed(kNop4, sizeof kNop4);
+  } else if (missing > 0) {
+    const uint8_t jump[] = {0xeb, uint8_t(missing - 2)};
+    out.embed(jump, sizeof jump);
+    for (size_t i = sizeof jump; i < missing; i++) out.int3();
+  }
   out.inc(x86::rcx);
 }
 
 void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPlaces& places) {
   Label look = out.newLabel(), next = out.newLabel(), none = out.newLabel(), done = out.newLabel();
+  Label refused = out.newLabel();
   const uint64_t first = places.private_memory + kFirstSlotHeader;
   out.align(asmjit::AlignMode::kCode, 64);
   out.bind(routines.find_slot);
   out.push(x86::rax);
   out.push(x86::rbx);
+  out.push(x86::rsi);
+  if (has_rdfsbase()) {
+    // A thread that is not as the others were is not traced.
+    out.rdfsbase(x86::rsi);
+    out.inc(x86::rsi);
+    out.cmp(x86::rsi, x86::rcx);
+    out.jne(refused);
+  }
+  out.movabs(x86::rsi, imm(kNewThread));
+  out.or_(x86::rsi, x86::rcx);
   // In a forked child this memory is zeroes, and its probes are off.
   out.movabs(x86::rax, imm(places.private_memory));
   out.movabs(x86::rbx, imm(kAlive));
@@ -78,9 +108,11 @@ void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPl
   out.mov(x86::rax, field(x86::rdx, offsetof(Slot, tag)));
   out.cmp(x86::rax, x86::rcx);
   out.je(done);
+  out.cmp(x86::rax, x86::rsi);
+  out.je(done);
   out.test(x86::rax, x86::rax);
   out.jne(next);
-  out.lock().cmpxchg(field(x86::rdx, offsetof(Slot, tag)), x86::rcx);
+  out.lock().cmpxchg(field(x86::rdx, offsetof(Slot, tag)), x86::rsi);
   out.je(done);
   out.jmp(look);
   out.bind(next);
@@ -93,11 +125,13 @@ void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPl
   out.bind(wrapped);
   out.dec(x86::ebx);
   out.jne(look);
+  out.bind(refused);
   out.movabs(x86::rax, imm(places.shared + offsetof(SharedHeader, hits_without_slot)));
   out.lock().inc(x86::qword_ptr(x86::rax));
   out.bind(none);
   out.xor_(x86::edx, x86::edx);
   out.bind(done);
+  out.pop(x86::rsi);
   out.pop(x86::rbx);
   out.pop(x86::rax);
   out.ret();
@@ -140,35 +174,41 @@ void emit_is_nested(Assembler& out, const SharedRoutines& routines) {
 
 class Body {
  public:
-  Body(Assembler& out, const SharedRoutines& routines, const CodeFacts& facts, const AreaPlaces& places,
-       uint32_t clobbered)
-      : out_(out), routines_(routines), facts_(facts), places_(places), clobbered_(clobbered) {}
+  Body(Assembler& out, const SharedRoutines& routines, const CodeFacts& facts, const AreaPlaces& places)
+      : out_(out), routines_(routines), facts_(facts), places_(places) {}
 
-  void begin(Label entry);
-  void end();
+  // Finds the slot and begins a version of the code; `clobbered` as Translator's.
+  void begin_quick(Label entry, uint32_t clobbered);
+  void end_quick(uint32_t clobbered);
+  // On the way from the quick to the full version.
+  void save_rest(uint32_t quick, uint32_t full);
+  void begin_full(Label entry, uint32_t clobbered, bool has_quick);
+  void end_full(uint32_t clobbered);
 
  private:
   bool needs(size_t offset) const { return facts_.context_words >> (offset / 8) & 1; }
-  void save_registers();
+  void find_slot(Label entry);
+  void save_registers(uint32_t clobbered);
   void save_stub_registers();
+  void give_back(uint32_t clobbered);
   void start_thread();
 
   Assembler& out_;
   const SharedRoutines& routines_;
   const CodeFacts& facts_;
   const AreaPlaces& places_;
-  uint32_t clobbered_;
   Label free_ = out_.newLabel(), found_ = out_.newLabel(), no_slot_ = out_.newLabel();
   Label slow_ = out_.newLabel(), busy_ = out_.newLabel(), new_thread_ = out_.newLabel();
   Label known_thread_ = out_.newLabel(), give_back_ = out_.newLabel();
 };
 
-void Body::begin(Label entry) {
+// rdx = the slot; free to be used.
+void Body::find_slot(Label entry) {
   out_.align(asmjit::AlignMode::kCode, 64);
   out_.bind(entry);
   out_.push(x86::rcx);
   out_.push(x86::rdx);
-  emit_tag(out_);
+  emit_tag(out_, places_.thread_pointer_in_memory);
   out_.mov(x86::rdx, imm(kSlotHash));
   out_.imul(x86::rdx, x86::rcx);
   out_.shr(x86::rdx, imm(64 - kSlotBits));
@@ -176,13 +216,45 @@ void Body::begin(Label entry) {
   out_.add(x86::rdx, x86::ptr(routines_.first_slot));
   out_.cmp(field(x86::rdx, offsetof(Slot, tag)), x86::rcx);
   out_.jne(slow_);
+}
+
+// A tag that matches is one of a thread whose block is there: others come by find_slot's routine, to the full
+// version.
+void Body::begin_quick(Label entry, uint32_t clobbered) {
+  find_slot(entry);
+  out_.cmp(field(x86::rdx, offsetof(Slot, busy)), 0);
+  out_.jne(busy_);
+  out_.mov(field(x86::rdx, offsetof(Slot, busy)), x86::rsp);
+  save_registers(clobbered);
+  out_.mov(x86::r12, x86::rdx);
+  if (facts_.uses_may_goto) out_.mov(field(x86::r12, offsetof(Slot, may_goto_left)), imm(kMayGotoRounds));
+  if (!facts_.context_in_r6) out_.lea(x86::rdi, x86::ptr(x86::r12, offsetof(Slot, registers)));
+}
+
+void Body::end_quick(uint32_t clobbered) {
+  give_back(clobbered);
+  out_.mov(field(x86::rdx, offsetof(Slot, busy)), 0);
+  out_.pop(x86::rdx);
+  out_.pop(x86::rcx);
+  out_.ret();
+}
+
+void Body::save_rest(uint32_t quick, uint32_t full) {
+  for (const RegisterPlace& each : kPlain)
+    if (full >> each.reg.id() & 1 && !(quick >> each.reg.id() & 1) && !needs(each.offset))
+      out_.mov(x86::qword_ptr(x86::r12, in_slot(each.offset)), each.reg);
+  out_.lea(x86::rsp, x86::ptr(x86::r12, -int32_t(kBpfStack)));
+}
+
+void Body::begin_full(Label entry, uint32_t clobbered, bool has_quick) {
+  if (!has_quick) find_slot(entry);
   out_.bind(found_);
   out_.cmp(field(x86::rdx, offsetof(Slot, busy)), 0);
   out_.jne(busy_);
   out_.bind(free_);
   // One store says both that the slot is in use and how to get back.
   out_.mov(field(x86::rdx, offsetof(Slot, busy)), x86::rsp);
-  save_registers();
+  save_registers(clobbered);
   out_.mov(x86::r12, x86::rdx);
   out_.lea(x86::rsp, x86::ptr(x86::r12, -int32_t(kBpfStack)));
   out_.cmp(field(x86::r12, offsetof(Slot, values)), 0);
@@ -192,9 +264,9 @@ void Body::begin(Label entry) {
   if (!facts_.context_in_r6) out_.lea(x86::rdi, x86::ptr(x86::r12, offsetof(Slot, registers)));
 }
 
-void Body::save_registers() {
+void Body::save_registers(uint32_t clobbered) {
   for (const RegisterPlace& each : kPlain)
-    if (clobbered_ >> each.reg.id() & 1 || needs(each.offset))
+    if (clobbered >> each.reg.id() & 1 || needs(each.offset))
       out_.mov(x86::qword_ptr(x86::rdx, in_slot(each.offset)), each.reg);
   if (facts_.needs_site) out_.mov(field(x86::rdx, offsetof(Slot, site)), x86::rax);
   save_stub_registers();
@@ -230,11 +302,15 @@ void Body::save_stub_registers() {
     if (needs(offset)) out_.mov(x86::qword_ptr(x86::rdx, in_slot(uint32_t(offset))), imm(value));
 }
 
-void Body::end() {
-  out_.bind(give_back_);
+void Body::give_back(uint32_t clobbered) {
   out_.mov(x86::rdx, x86::r12);
   for (const RegisterPlace& each : kPlain)
-    if (clobbered_ >> each.reg.id() & 1) out_.mov(each.reg, x86::qword_ptr(x86::rdx, in_slot(each.offset)));
+    if (clobbered >> each.reg.id() & 1) out_.mov(each.reg, x86::qword_ptr(x86::rdx, in_slot(each.offset)));
+}
+
+void Body::end_full(uint32_t clobbered) {
+  out_.bind(give_back_);
+  give_back(clobbered);
   out_.mov(x86::rsp, field(x86::rdx, offsetof(Slot, busy)));
   // From here on a signal handler's hit may use the slot.
   out_.mov(field(x86::rdx, offsetof(Slot, busy)), 0);
@@ -280,14 +356,26 @@ SharedRoutines emit_shared_routines(Assembler& out, const AreaPlaces& places) {
 }
 
 Status emit_body(Assembler& out, Label entry, const SharedRoutines& routines, const codegen::Code& code,
-                 const CodeFacts& facts, const SharedPlan& plan, const AreaPlaces& places) {
-  Translator translator(out, code, facts, plan, places);
-  Body body(out, routines, facts, places, translator.clobbered());
+                 const CodeFacts& facts, const ValueFlow& flow, const SharedPlan& plan,
+                 const AreaPlaces& places) {
+  Translator translator(out, code, facts, flow, plan, places);
+  Body body(out, routines, facts, places);
+  const uint32_t quick = translator.clobbered(Version::Quick), full = translator.clobbered(Version::Full);
+  if (translator.has_quick_version()) {
+    Label end = out.newLabel();
+    body.begin_quick(entry, quick);
+    TRY_STATUS(translator.run(Version::Quick, end));
+    out.bind(end);
+    body.end_quick(quick);
+    translator.emit_upgrades([&] { body.save_rest(quick, full); });
+    out.align(asmjit::AlignMode::kCode, 16);
+  }
   Label end = out.newLabel();
-  body.begin(entry);
-  TRY_STATUS(translator.run(end));
+  body.begin_full(entry, full, translator.has_quick_version());
+  TRY_STATUS(translator.run(Version::Full, end));
   out.bind(end);
-  body.end();
+  body.end_full(full);
+  translator.emit_rest();
   return {};
 }
 

@@ -2,6 +2,10 @@
 // while one is being handled, saving and giving back the registers, and the thread's own stack. Emitted once
 // for each code of a program; the stubs of all its sites call it.
 //
+// Where it can be worth it there are two versions: a quick one that keeps only the few registers it changes
+// and stays on the program's stack, and the full one, which the quick one turns into when a call must be made
+// after all.
+//
 // A body is called with rax = the address of the site's SiteRecord; rax and, where they matter, the flags
 // have been kept by the stub. It gives back every other register.
 #pragma once
@@ -19,8 +23,8 @@ struct SharedRoutines {
 SharedRoutines emit_shared_routines(asmjit::x86::Assembler& out, const AreaPlaces& places);
 
 Status emit_body(asmjit::x86::Assembler& out, asmjit::Label entry, const SharedRoutines& routines,
-                 const codegen::Code& code, const CodeFacts& facts, const SharedPlan& plan,
-                 const AreaPlaces& places);
+                 const codegen::Code& code, const CodeFacts& facts, const ValueFlow& flow,
+                 const SharedPlan& plan, const AreaPlaces& places);
 
 // From the stack pointer that a body keeps in Slot::busy to the one that its caller called it with: rcx, rdx
 // and the return address.

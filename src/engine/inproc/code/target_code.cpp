@@ -122,7 +122,7 @@ void emit_own_entry(asm86::Assembler& out, asmjit::Label entry, asmjit::Label bo
 }
 
 Result<Emitted> CompiledCode::emit(uint64_t where, const MemoryPlaces& places) const {
-  AreaPlaces area{where, places.shared.value, places.private_memory.value};
+  AreaPlaces area{where, places.shared.value, places.private_memory.value, places.thread_pointer_in_memory};
   asmjit::CodeHolder holder;
   ErrorCatcher errors;
   holder.init(asmjit::Environment(asmjit::Arch::kX64), where + kCodeStart);
@@ -133,7 +133,8 @@ Result<Emitted> CompiledCode::emit(uint64_t where, const MemoryPlaces& places) c
   for (size_t i = 0; i < program_.codes.size(); i++) {
     bodies.push_back(out.newLabel());
     own_entries.push_back(out.newLabel());
-    TRY_STATUS(emit_body(out, bodies[i], routines, program_.codes[i], facts_[i], shared_, area));
+    const ValueFlow flow(program_.codes[i], program_, facts_[i]);
+    TRY_STATUS(emit_body(out, bodies[i], routines, program_.codes[i], facts_[i], flow, shared_, area));
     emit_own_entry(out, own_entries[i], bodies[i]);
   }
   holder.flatten();

@@ -25,7 +25,7 @@ void Translator::move(const bpf_insn& i, bool is_wide) {
       out_.mov(part(to, is_wide && i.imm < 0), imm(i.imm));
     return;
   }
-  if ((i.src_reg == 10 && function_ == 0) || (i.src_reg == 6 && facts_.context_in_r6)) {
+  if (is_place(i.src_reg)) {
     out_.lea(reg(i.dst_reg), memory(i.src_reg, 0, 8));
     if (!is_wide) out_.mov(to, to);
     return;
@@ -141,7 +141,7 @@ Status Translator::alu(uint32_t at) {
   asmjit::Operand operand = imm(i.imm);
   if (BPF_SRC(i.code) == BPF_X && BPF_OP(i.code) != BPF_END && BPF_OP(i.code) != BPF_MOV) {
     operand = is_wide ? reg(i.src_reg) : reg32(i.src_reg);
-    if ((i.src_reg == 10 && function_ == 0) || (i.src_reg == 6 && facts_.context_in_r6)) {
+    if (is_place(i.src_reg)) {
       out_.lea(x86::r11, memory(i.src_reg, 0, 8));
       operand = part(x86::r11, is_wide);
     }

@@ -41,21 +41,103 @@ x86::Gp sized(const x86::Gp& gp, uint32_t size) {
 }  // namespace
 
 Translator::Translator(x86::Assembler& out, const codegen::Code& code, const CodeFacts& facts,
-                       const SharedPlan& plan, const AreaPlaces& places)
-    : out_(out), code_(code), facts_(facts), plan_(plan), places_(places) {}
+                       const ValueFlow& flow, const SharedPlan& plan, const AreaPlaces& places)
+    : out_(out), code_(code), facts_(facts), flow_(flow), plan_(plan), places_(places) {
+  for (auto& labels : labels_)
+    for (size_t i = 0; i < code_.instructions.size(); i++) labels.push_back(out_.newLabel());
+  for (size_t i = 0; i < facts_.functions.size(); i++) {
+    functions_.push_back(out_.newLabel());
+    callbacks_.push_back(out_.newLabel());
+  }
+  find_quick();
+}
 
 x86::Gp Translator::reg(uint32_t number) { return kRegisters[number]; }
 x86::Gp Translator::reg32(uint32_t number) { return kRegisters[number].r32(); }
 
-uint32_t Translator::clobbered() const {
+bool Translator::is_place(uint32_t number) const {
+  return (number == 10 && function_ == 0) || (number == 6 && facts_.context_in_r6);
+}
+
+bool Translator::is_emitted(uint32_t at, Version version) const {
+  if (at == 0 && facts_.context_in_r6) return false;  // R6 = R1
+  if (flow_.is_needless(at)) return false;
+  return version == Version::Full || quick_[at];
+}
+
+bool Translator::needs_full(uint32_t at) const {
+  const bpf_insn& i = code_.instructions[at];
+  if (i.code == (BPF_JMP | BPF_CALL)) return !can_inline(at);
+  const bool is_atomic = BPF_CLASS(i.code) == BPF_STX && BPF_MODE(i.code) == BPF_ATOMIC;
+  return is_atomic && !flow_.is_on_own_memory(at) && (i.imm & BPF_FETCH);
+}
+
+// What can run until the full version must take over, as long as lookups find something.
+void Translator::find_quick() {
+  quick_.resize(code_.instructions.size());
+  if (facts_.functions.size() > 1) return;
+  std::vector<uint32_t> todo = {0};
+  while (!todo.empty()) {
+    const uint32_t at = todo.back();
+    todo.pop_back();
+    if (quick_[at]) continue;
+    quick_[at] = true;
+    if (needs_full(at)) continue;
+    if (code_.instructions[at].code == (BPF_JMP | BPF_EXIT)) has_quick_ = true;
+    for (uint32_t to : flow_.usual_successors(at)) todo.push_back(to);
+  }
+}
+
+uint32_t Translator::clobbers(uint32_t at) const {
+  auto bits = [](std::initializer_list<x86::Gp> registers) {
+    uint32_t out = 0;
+    for (const x86::Gp& each : registers) out |= uint32_t(1) << each.id();
+    return out;
+  };
+  const bpf_insn& i = code_.instructions[at];
+  const uint32_t destination = i.dst_reg < 10 && !is_place(i.dst_reg) ? bits({reg(i.dst_reg)}) : 0;
+  switch (BPF_CLASS(i.code)) {
+    case BPF_ALU:
+    case BPF_ALU64:
+      if (BPF_OP(i.code) == BPF_DIV || BPF_OP(i.code) == BPF_MOD)
+        return destination | bits({x86::r9, x86::r10, x86::r11});
+      if (BPF_SRC(i.code) == BPF_X && BPF_OP(i.code) != BPF_MOV)
+        return destination | bits({x86::r10, x86::r11});
+      return destination;
+    case BPF_LD:
+    case BPF_LDX:
+      return destination;
+    case BPF_ST:
+      return 0;
+    case BPF_STX:
+      if (BPF_MODE(i.code) != BPF_ATOMIC) return is_place(i.src_reg) ? bits({x86::r11}) : 0;
+      if (!(i.imm & BPF_FETCH)) return 0;
+      return bits({x86::rax, reg(i.src_reg), x86::r9, x86::r10, x86::r11});
+    default:
+      if (i.code != (BPF_JMP | BPF_CALL))
+        return is_place(i.dst_reg) || is_place(i.src_reg) ? bits({x86::r10, x86::r11}) : 0;
+      if (can_inline(at))
+        return bits({x86::rax, x86::rcx, x86::rdx}) | (flow_.is_known_lookup(at) ? 0 : bits({x86::rsi}));
+      return bits({x86::rax, x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9, x86::r10, x86::r11});
+  }
+}
+
+uint32_t Translator::clobbered(Version version) const {
   uint32_t out = uint32_t(1) << x86::Gp::kIdR12;
-  for (uint32_t i = 0; i < 10; i++)
-    if (facts_.registers & (1u << i) && !(i == 6 && facts_.context_in_r6))
-      out |= uint32_t(1) << kRegisters[i].id();
-  if (facts_.functions.size() > 1) out |= uint32_t(1) << x86::Gp::kIdBp;
-  out |= uint32_t(1) << x86::Gp::kIdR9 | uint32_t(1) << x86::Gp::kIdR10 | uint32_t(1) << x86::Gp::kIdR11;
+  for (uint32_t at = 0; at < code_.instructions.size(); at++) {
+    if (!is_emitted(at, version)) continue;
+    const bool leaves = version == Version::Quick && needs_full(at);
+    if (!leaves) out |= clobbers(at);
+  }
+  if (version == Version::Quick) return out;
+  // Misses of what is served in place end in calls.
   if (facts_.calls_runtime)
-    for (uint32_t i = 0; i <= 5; i++) out |= uint32_t(1) << kRegisters[i].id();
+    for (const x86::Gp& each : {x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9, x86::r10, x86::r11})
+      out |= uint32_t(1) << each.id();
+  if (!facts_.context_in_r6) out |= uint32_t(1) << x86::Gp::kIdDi;
+  if (facts_.functions.size() > 1)
+    for (const x86::Gp& each : {x86::rbp, x86::rbx, x86::r13, x86::r14, x86::r15})
+      out |= uint32_t(1) << each.id();
   return out;
 }
 
@@ -72,22 +154,24 @@ x86::Mem Translator::memory(uint32_t base, int32_t offset, uint32_t size) {
   return x86::ptr(reg(base), offset, size);
 }
 
-Status Translator::run(asmjit::Label end) {
+Status Translator::run(Version version, Label end) {
+  version_ = version;
   end_ = end;
-  for (size_t i = 0; i < code_.instructions.size(); i++) labels_.push_back(out_.newLabel());
-  for (size_t i = 0; i < facts_.functions.size(); i++) {
-    functions_.push_back(out_.newLabel());
-    callbacks_.push_back(out_.newLabel());
-  }
+  function_ = 0;
   for (uint32_t at = 0; at < code_.instructions.size(); at++) {
-    if (facts_.is_function(at)) begin_function(facts_.function_of(at));
-    out_.bind(labels_[at]);
-    if (at == 0 && facts_.context_in_r6) continue;  // R6 = R1
-    TRY_STATUS(instruction(at));
-    if (code_.instructions[at].code == (BPF_LD | BPF_IMM | BPF_DW)) out_.bind(labels_[++at]);
+    if (version == Version::Full && facts_.is_function(at)) begin_function(facts_.function_of(at));
+    out_.bind(label(at));
+    const bool is_wide = code_.instructions[at].code == (BPF_LD | BPF_IMM | BPF_DW);
+    if (is_emitted(at, version)) {
+      if (version == Version::Quick && needs_full(at)) {
+        upgrades_.push_back({at, out_.newLabel(), {}});
+        out_.jmp(upgrades_.back().here);
+      } else {
+        TRY_STATUS(instruction(at));
+      }
+    }
+    if (is_wide) out_.bind(label(++at));
   }
-  const bool ends_itself = function_ == 0 && code_.instructions.back().code == (BPF_JMP | BPF_EXIT);
-  if (!ends_itself) out_.ud2();  // nothing gets here: code does not fall off its end
   return {};
 }
 
@@ -109,9 +193,13 @@ void Translator::begin_function(size_t function) {
   out_.sub(x86::rsp, kFunctionFrame);
 }
 
-void Translator::end_function(bool is_last) {
+void Translator::end_function(uint32_t at) {
   if (function_ == 0) {
-    if (!is_last || facts_.functions.size() > 1) out_.jmp(end_);
+    for (uint32_t i = at + 1; i < code_.instructions.size(); i++)
+      if (is_emitted(i, version_)) {
+        out_.jmp(end_);
+        break;
+      }
     return;
   }
   out_.add(x86::rsp, kFunctionFrame);
@@ -138,7 +226,7 @@ Status Translator::instruction(uint32_t at) {
     case BPF_JMP32:
       if (i.code == (BPF_JMP | BPF_CALL)) return call(at);
       if (i.code == (BPF_JMP | BPF_EXIT)) {
-        end_function(at + 1 == code_.instructions.size());
+        end_function(at);
         return {};
       }
       return jump(at);
@@ -197,8 +285,7 @@ Status Translator::store(uint32_t at) {
     return {};
   }
   x86::Gp from = reg(i.src_reg);
-  // The frame pointer and the context have no register of their own.
-  if ((i.src_reg == 10 && function_ == 0) || (i.src_reg == 6 && facts_.context_in_r6)) {
+  if (is_place(i.src_reg)) {
     from = x86::r11;
     out_.lea(from, memory(i.src_reg, 0, 8));
   }
@@ -206,85 +293,16 @@ Status Translator::store(uint32_t at) {
   return {};
 }
 
-// On memory that only this thread writes to, one instruction is enough against its own signal handlers.
-void Translator::atomic_on_own(const bpf_insn& i, const x86::Mem& place, uint32_t size) {
-  const x86::Gp source = sized(reg(i.src_reg), size), old = sized(x86::r11, size);
-  const bool keeps_old = i.imm & BPF_FETCH;
-  if (keeps_old) out_.mov(old, place);
-  switch (i.imm & ~BPF_FETCH) {
-    case BPF_ADD:
-      out_.add(place, source);
-      break;
-    case BPF_OR:
-      out_.or_(place, source);
-      break;
-    case BPF_AND:
-      out_.and_(place, source);
-      break;
-    case BPF_XOR:
-      out_.xor_(place, source);
-      break;
-    default:  // BPF_XCHG
-      out_.mov(place, source);
-  }
-  if (keeps_old) out_.mov(source, old);
-}
-
-Status Translator::atomic(uint32_t at) {
-  const bpf_insn& i = code_.instructions[at];
-  const uint32_t size = bytes_of(i.code);
-  if (size < 4) return refuse(at, "an atomic operation on less than four bytes");
-  const x86::Mem place = memory(i.dst_reg, i.off, size);
-  const x86::Gp source = sized(reg(i.src_reg), size);
-  const int32_t operation = i.imm & ~BPF_FETCH;
-  const bool known =
-      operation == BPF_ADD || operation == BPF_OR || operation == BPF_AND || operation == BPF_XOR;
-  if ((known || i.imm == BPF_XCHG) && facts_.is_own_memory[at]) {
-    atomic_on_own(i, place, size);
-    return {};
-  }
-  if (i.imm == BPF_XCHG) {
-    out_.xchg(place, source);
-  } else if (i.imm == BPF_CMPXCHG) {
-    out_.lock().cmpxchg(place, source);
-    if (size == 4) out_.mov(x86::eax, x86::eax);
-  } else if (i.imm == (BPF_ADD | BPF_FETCH)) {
-    out_.lock().xadd(place, source);
-  } else if (i.imm == BPF_ADD) {
-    out_.lock().add(place, source);
-  } else if (i.imm == BPF_OR) {
-    out_.lock().or_(place, source);
-  } else if (i.imm == BPF_AND) {
-    out_.lock().and_(place, source);
-  } else if (i.imm == BPF_XOR) {
-    out_.lock().xor_(place, source);
-  } else if (known) {
-    // Fetching or, and, xor: until nobody was in between. rax may itself be the operand.
-    const x86::Gp operand = sized(x86::r9, size), next = sized(x86::r11, size), old = sized(x86::rax, size);
-    asmjit::Label again = out_.newLabel();
-    out_.mov(operand, source);
-    out_.lea(x86::r10, place);
-    out_.push(x86::rax);
-    out_.mov(old, x86::ptr(x86::r10, 0, size));
-    out_.bind(again);
-    out_.mov(next, old);
-    if (operation == BPF_OR) out_.or_(next, operand);
-    if (operation == BPF_AND) out_.and_(next, operand);
-    if (operation == BPF_XOR) out_.xor_(next, operand);
-    out_.lock().cmpxchg(x86::ptr(x86::r10, 0, size), next);
-    out_.jne(again);
-    out_.mov(operand, old);
-    out_.pop(x86::rax);
-    out_.mov(source, operand);
-  } else {
-    return refuse(at, "not an atomic operation that this engine knows");
-  }
-  return {};
-}
-
 void Translator::may_goto(uint32_t at) {
   out_.sub(x86::qword_ptr(x86::r12, offsetof(Slot, may_goto_left)), 1);
-  out_.js(labels_[size_t(int64_t(at) + 1 + code_.instructions[at].off)]);
+  out_.js(label(uint32_t(int64_t(at) + 1 + code_.instructions[at].off)));
+}
+
+// Not at all where nothing lies between.
+void Translator::jump_always(uint32_t at, uint32_t target) {
+  bool is_next = target > at;
+  for (uint32_t i = at + 1; is_next && i < target; i++) is_next = !is_emitted(i, version_);
+  if (!is_next) out_.jmp(label(target));
 }
 
 Status Translator::jump(uint32_t at) {
@@ -294,16 +312,22 @@ Status Translator::jump(uint32_t at) {
     return {};
   }
   const bool is_far = i.code == (BPF_JMP32 | BPF_JA);
-  const asmjit::Label target = labels_[size_t(int64_t(at) + 1 + (is_far ? i.imm : i.off))];
+  const auto to = uint32_t(int64_t(at) + 1 + (is_far ? i.imm : i.off));
+  const Label target = label(to);
   if (is_far || i.code == (BPF_JMP | BPF_JA)) {
-    out_.jmp(target);
+    jump_always(at, to);
+    return {};
+  }
+  // In the quick version a lookup that found nothing has left it.
+  if (const int test = flow_.tests_lookup(at);
+      test != 0 && version_ == Version::Quick && can_inline(at - 1)) {
+    if (test > 0) jump_always(at, to);
     return {};
   }
   const bool wide = BPF_CLASS(i.code) == BPF_JMP;
   const uint8_t operation = BPF_OP(i.code);
   auto operand = [&](uint32_t number, const x86::Gp& temporary) {
-    if (!(number == 10 && function_ == 0) && !(number == 6 && facts_.context_in_r6))
-      return wide ? reg(number) : reg32(number);
+    if (!is_place(number)) return wide ? reg(number) : reg32(number);
     out_.lea(temporary, memory(number, 0, 8));
     return wide ? temporary : temporary.r32();
   };

@@ -30,13 +30,20 @@ inline uint64_t load_word(const uint8_t* from) {
 
 inline uint64_t load_tail(const uint8_t* from, uint32_t size) {
   uint64_t word = 0;
+  if (size == 4) {
+    uint32_t half;
+    __builtin_memcpy(&half, from, 4);
+    return half;
+  }
   for (uint32_t i = 0; i < size; i++) word |= uint64_t(from[i]) << (8 * i);
   return word;
 }
 
-// The compiled code has a copy of the 8-byte case.
+// Never 0. The compiled code has a copy of the 8- and 4-byte cases.
+inline constexpr uint32_t kHashIsSet = 0x80000000;
 inline uint32_t hash_of(const uint8_t* key, uint32_t size) {
-  if (size == 8) return uint32_t((load_word(key) * kSlotHash) >> 32) | 1;
+  if (size == 8) return uint32_t((load_word(key) * kSlotHash) >> 32) | kHashIsSet;
+  if (size == 4) return uint32_t((load_tail(key, 4) * kSlotHash) >> 32) | kHashIsSet;
   // Four lanes: a multiplication takes three cycles and one can start in each.
   uint64_t lane[4] = {size, 1, 2, 3};
   uint32_t at = 0;
@@ -51,7 +58,7 @@ inline uint32_t hash_of(const uint8_t* key, uint32_t size) {
   }
   if (at < size) lane[0] = (lane[0] ^ load_tail(key + at, size - at)) * kSlotHash;
   uint64_t all = (lane[0] ^ (lane[1] * 3)) * kSlotHash + (lane[2] ^ (lane[3] * 5));
-  return uint32_t((all * kSlotHash) >> 32) | 1;
+  return uint32_t((all * kSlotHash) >> 32) | kHashIsSet;
 }
 
 inline bool same_key(const uint8_t* a, const uint8_t* b, uint32_t size) {

@@ -19,6 +19,7 @@ inline constexpr uint32_t kMostThreads = 4096;
 inline constexpr uint32_t kSlotBits = 12;
 inline constexpr uint32_t kSlotShift = 18;  // 256 KiB each: signal handlers may run on it too
 inline constexpr uint64_t kSlotHash = 0x9e3779b97f4a7c15;
+inline constexpr uint64_t kNewThread = uint64_t(1) << 63;
 inline constexpr uint32_t kSlotHeader = 1024;  // at the slot's end; the stack grows down from it
 inline constexpr uint32_t kBpfStack = 512;
 inline constexpr uint32_t kMostFrames = 1024;   // of entries that wait for their exit, a thread
@@ -38,7 +39,7 @@ struct Frame {
 };
 
 struct Slot {
-  uint64_t tag;     // the thread pointer + 1; 0: free
+  uint64_t tag;     // the thread pointer + 1, with kNewThread until its block is there; 0: free
   uint64_t busy;    // the user's stack pointer while a probe runs here; 0: none does
   uint64_t values;  // address of the thread's ThreadBlock; 0: the thread is new
   uint64_t site;    // address of the SiteRecord of the probe that runs
@@ -52,7 +53,9 @@ struct Slot {
   uint32_t chunk_used;  // bytes
   uint64_t random;
   uint64_t may_goto_left;
-  uint64_t reserved[4];
+  uint32_t shown_pid;  // as uscope sees it
+  uint32_t pad;
+  uint64_t reserved[3];
   Registers registers;
   struct {
     uint32_t count, first;  // free elements kept for this thread, linked through Element::next

@@ -19,7 +19,7 @@ bool holds(const Slot* slot, uint64_t address, uint64_t value, uint32_t size) {
 // A thread that ends leaves its thread pointer to a later one. A word in the target's own memory that holds
 // the thread's id shows that; without one, the kernel is asked each time.
 uint64_t find_tid_word(const Slot* slot) {
-  const uint64_t pointer = slot->tag - 1;
+  const uint64_t pointer = (slot->tag & ~kNewThread) - 1;
   if (holds(slot, pointer + kGlibcTid, slot->tid, 4) && holds(slot, pointer + 16, pointer, 8))
     return pointer + kGlibcTid;
   if (holds(slot, pointer + kMuslTid, slot->tid, 4) && holds(slot, pointer, pointer, 8))
@@ -39,7 +39,7 @@ uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header) {
   if (index >= header->last_index) {
     __atomic_store_n(&header->next_index, header->last_index, __ATOMIC_RELAXED);
     __atomic_fetch_add(&shared->hits_without_slot, 1, __ATOMIC_RELAXED);
-    return 0;
+    return 0;  // its tag stays a new thread's: each hit comes here again
   }
   slot->index = index;
   slot->pid = uint32_t(system_call(kGetPid));
@@ -54,7 +54,10 @@ uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header) {
   while (used <= index && !__atomic_compare_exchange_n(&shared->threads_used, &used, index + 1, false,
                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
+  slot->shown_pid = shared->pid ? shared->pid : slot->pid;
   slot->values = (uint64_t)block;
+  // Whoever finds this tag need not ask whether the rest is there.
+  __atomic_store_n(&slot->tag, slot->tag & ~kNewThread, __ATOMIC_RELEASE);
   return 1;
 }
 
@@ -63,7 +66,7 @@ uint64_t uscope_pid_tgid(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot*
     slot->tid = uint32_t(system_call(kGetTid));
     ((ThreadBlock*)slot->values)->tid = slot->tid;
   }
-  return uint64_t(shared_header(slot)->pid ? shared_header(slot)->pid : slot->pid) << 32 | slot->tid;
+  return uint64_t(slot->shown_pid) << 32 | slot->tid;
 }
 
 int64_t uscope_ns_pid_tgid(uint64_t, uint64_t, uint32_t* out, uint64_t size, uint64_t, Slot* slot) {
