@@ -359,6 +359,7 @@ Status emit_body(Assembler& out, Label entry, const SharedRoutines& routines, co
                  const CodeFacts& facts, const ValueFlow& flow, const SharedPlan& plan,
                  const AreaPlaces& places) {
   Translator translator(out, code, facts, flow, plan, places);
+  translator.prepare();
   Body body(out, routines, facts, places);
   const uint32_t quick = translator.clobbered(Version::Quick), full = translator.clobbered(Version::Full);
   if (translator.has_quick_version()) {

@@ -42,7 +42,9 @@ x86::Gp sized(const x86::Gp& gp, uint32_t size) {
 
 Translator::Translator(x86::Assembler& out, const codegen::Code& code, const CodeFacts& facts,
                        const ValueFlow& flow, const SharedPlan& plan, const AreaPlaces& places)
-    : out_(out), code_(code), facts_(facts), flow_(flow), plan_(plan), places_(places) {
+    : out_(out), code_(code), facts_(facts), flow_(flow), plan_(plan), places_(places) {}
+
+void Translator::prepare() {
   for (auto& labels : labels_)
     for (size_t i = 0; i < code_.instructions.size(); i++) labels.push_back(out_.newLabel());
   for (size_t i = 0; i < facts_.functions.size(); i++) {

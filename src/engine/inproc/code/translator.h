@@ -35,6 +35,8 @@ class Translator {
   Translator(asmjit::x86::Assembler& out, const codegen::Code& code, const CodeFacts& facts,
              const ValueFlow& flow, const SharedPlan& plan, const AreaPlaces& places);
 
+  // Before anything else.
+  void prepare();
   // Whether a hit can be handled without a call of the runtime.
   bool has_quick_version() const { return has_quick_; }
   // All functions of the code. The first one ends at `end`, or with a jump to it, R0 in rax.
