@@ -31,7 +31,7 @@ class RandomScript {
       is_user_ = point.starts_with("uprobe");
       out += point;
       if (below(4) == 0) out += " / " + integer(2) + " /";
-      out += " {\n" + block(2 + below(6), 3) + "}\n";
+      out += " {\n" + block(2 + below(below(8) == 0 ? 30 : 6), 2 + below(3)) + "}\n";
     }
     return out;
   }
@@ -71,6 +71,7 @@ class RandomScript {
   }
 
   std::string integer(int depth) {
+    if (depth == 2 && below(10) == 0) depth = 5;
     if (depth <= 0) return leaf_integer();
     auto inner = [&] { return integer(depth - 1); };
     switch (below(13)) {
@@ -200,6 +201,9 @@ class RandomScript {
       case 6:
         return "@text[" + string(1) + "] = " + string(1) + ";\n";
       default:
+        if (below(3) == 0)
+          return "@rec = (" + string(1) + ", ((int64)" + integer(1) + ", " + string(1) + "), (int8)" +
+                 integer(1) + ");\n";
         return pick({"clear(@m);\n", "zero(@m);\n", "print(@m);\n", "print(@c);\n",
                      "if (has_key(@m, (int64)3)) { @c = count(); }\n"});
     }
@@ -216,8 +220,13 @@ class RandomScript {
         return "unroll(" + std::to_string(1 + below(4)) + ") {\n" + block(1, depth - 1) + "}\n";
       case 2:
         return "for (" + name + " : 0.." + limit + ") {\n" + block(1 + below(2), depth - 1) + "}\n";
-      default:
-        return "for (" + name + " : @m) {\n@c = count(); print(" + name + ".1);\n}\n";
+      default: {
+        if (in_map_loop_) return map_work();
+        in_map_loop_ = true;
+        std::string body = block(1 + below(3), 0);
+        in_map_loop_ = false;
+        return "for (" + name + " : @m) {\n" + body + "print((" + name + ".0, " + name + ".1));\n}\n";
+      }
     }
   }
 
@@ -264,6 +273,7 @@ class RandomScript {
 
   std::mt19937_64 random_;
   bool is_user_ = true;
+  bool in_map_loop_ = false;
   int variables_ = 0, texts_ = 0, loops_ = 0, nesting_ = 0;
 };
 
