@@ -13,10 +13,11 @@ namespace uscope::codegen {
 
 // A computation on one 64-bit number: it starts as a register or a constant; each step changes it.
 struct PlaceStep {
-  enum class Kind { Add, Load };
+  enum class Kind { Add, Load, AddRegister, ShiftRight };
   Kind kind = Kind::Add;
-  int64_t amount = 0;  // Add
-  uint32_t size = 8;   // Load: bytes read at the number as a user address, zero-extended
+  int64_t amount = 0;            // Add; AddRegister: the register is multiplied by this; ShiftRight: bits
+  uint32_t size = 8;             // Load: bytes read at the number as a user address, zero-extended
+  uint32_t register_offset = 0;  // AddRegister: byte offset in pt_regs
 };
 
 struct ArgumentPlace {
@@ -26,16 +27,23 @@ struct ArgumentPlace {
   int64_t constant = 0;
   std::vector<PlaceStep> steps;
   bool is_address = false;  // the number is where the value lies in user memory; else it is the value
+  uint32_t size = 8;        // of a usdt's argument: 1, 2, 4 or 8 bytes count,
+  bool is_signed = false;   // and are extended by this
 };
 
 class ArgumentPlaces {
  public:
   virtual ~ArgumentPlaces() = default;
 
-  // Of a function's or a usdt's argument ("name", or "arg0" of a usdt) at this attach point.
+  // Of a function's argument at this attach point.
   virtual Result<ArgumentPlace> argument(const lang::AttachSpec& probe, std::string_view name) const = 0;
   // Of a variable in scope there.
   virtual Result<ArgumentPlace> local(const lang::AttachSpec& probe, std::string_view name) const = 0;
+  // A usdt probe may lie at several sites (inlined, copied), each with its arguments elsewhere. 0: not known.
+  virtual size_t usdt_sites(const lang::AttachSpec&) const { return 0; }
+  virtual Result<ArgumentPlace> usdt_argument(const lang::AttachSpec& probe, size_t, size_t) const {
+    return fail("the arguments of " + probe.text + " are not known");
+  }
 };
 
 }  // namespace uscope::codegen

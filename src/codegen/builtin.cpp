@@ -111,14 +111,14 @@ void CodeGenerator::argument_number(const Expr& expr, const std::string& name, i
   if (site_.attach->kind == lang::ProbeKind::kUsdt) {
     if (!unit_.inputs.places) return unsupported(expr.span, name + " of a usdt probe");
     depends_on_place_ = true;
-    auto place = unit_.inputs.places->argument(*site_.attach, name);
+    auto place = unit_.inputs.places->usdt_argument(*site_.attach, site_.usdt_site, size_t(number));
     if (!place) return unit_.problem(expr.span, place.error().message());
     place_value(*place);
     if (place->is_address) {
-      read_user(Frame::kBrief, 8);
-      load_slot(R0, Frame::kBrief);
+      read_user(Frame::kBrief, place->size);
+      asm_.load(width_of(place->size), R0, Frame::kBrief.base, Frame::kBrief.offset);
     }
-    return;
+    return extend(R0, Type::integer(place->size * 8, place->is_signed));
   }
   if (site_.kind != CodeKind::UserProbe) return unsupported(expr.span, name + " at this probe");
   if (size_t(number) < kArguments.size())

@@ -25,6 +25,7 @@ struct CodeSite {
   CodeKind kind = CodeKind::UserProbe;
   bool is_shared = false;  // by several attach points: the cookie tells them apart
   uint64_t cookie = 0;     // where it is not shared
+  size_t usdt_site = 0;    // which of a usdt probe's
 };
 
 class CodeGenerator {

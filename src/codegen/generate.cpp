@@ -56,8 +56,15 @@ class ProbeCodes {
 
   Status run() {
     for (uint32_t i = 0; i < probe_.attach_points.size(); i++) {
-      TRY(uint32_t code, code_for(i));
-      unit_.out.uses.push_back({index_, i, code, first_cookie_ + i});
+      TRY(uint32_t code, code_for(i, 0));
+      CodeUse use{index_, i, code, first_cookie_ + i};
+      size_t sites = usdt_sites(i, code);
+      if (sites > 1) use.site_codes.push_back(code);
+      for (size_t site = 1; site < sites; site++) {
+        TRY(uint32_t of_site, code_for(i, site));
+        use.site_codes.push_back(of_site);
+      }
+      unit_.out.uses.push_back(std::move(use));
     }
     return {};
   }
@@ -69,7 +76,16 @@ class ProbeCodes {
     bool fits_all;  // attach points of this kind
   };
 
-  Result<uint32_t> code_for(uint32_t attach_point) {
+  // How many of a usdt probe's sites may need code of their own.
+  size_t usdt_sites(uint32_t attach_point, uint32_t code) const {
+    const lang::AttachSpec& attach = probe_.attach_points[attach_point];
+    if (attach.kind != ProbeKind::kUsdt || !unit_.inputs.places) return 1;
+    for (const Made& made : made_)
+      if (made.code == code && made.fits_all) return 1;
+    return unit_.inputs.places->usdt_sites(attach);
+  }
+
+  Result<uint32_t> code_for(uint32_t attach_point, size_t usdt_site) {
     const lang::AttachSpec& attach = probe_.attach_points[attach_point];
     auto kind = code_kind(attach.kind);
     if (!kind)
@@ -79,12 +95,14 @@ class ProbeCodes {
     if (is_shared)
       for (const Made& made : made_)
         if (made.kind == attach.kind && made.fits_all) return made.code;
-    CodeGenerator generator(unit_, {&probe_, &attach, *kind, is_shared, first_cookie_ + attach_point});
+    CodeGenerator generator(unit_,
+                            {&probe_, &attach, *kind, is_shared, first_cookie_ + attach_point, usdt_site});
     TRY(Code code, generator.run());
     if (unit_.first_problem()) return fail(*unit_.first_problem());
     // Places of arguments may be the same at many attach points.
     for (const Made& made : made_)
-      if (is_shared && made.kind == attach.kind && is_same(unit_.out.program.codes[made.code], code))
+      if ((is_shared || usdt_site > 0) && made.kind == attach.kind &&
+          is_same(unit_.out.program.codes[made.code], code))
         return made.code;
     auto number = uint32_t(unit_.out.program.codes.size());
     made_.push_back({attach.kind, number, !generator.depends_on_place()});

@@ -55,6 +55,8 @@ struct CodeUse {
   uint32_t attach_point = 0;  // of that probe
   uint32_t code = 0;          // index into Program::codes
   uint64_t cookie = 0;
+  // Of a usdt probe whose sites need different code: that of each site, in their order. Else empty.
+  std::vector<uint32_t> site_codes = {};
 };
 
 // To be set after loading, before anything is attached.

@@ -150,6 +150,16 @@ void CodeGenerator::place_value(const ArgumentPlace& place) {
       asm_.alu(Alu::Add, R0, R1);
       continue;
     }
+    if (step.kind == PlaceStep::Kind::AddRegister) {
+      asm_.load(Width::B8, R1, kContext, int32_t(step.register_offset));
+      asm_.alu(Alu::Mul, R1, int32_t(step.amount));
+      asm_.alu(Alu::Add, R0, R1);
+      continue;
+    }
+    if (step.kind == PlaceStep::Kind::ShiftRight) {
+      asm_.alu(Alu::Rsh, R0, int32_t(step.amount));
+      continue;
+    }
     uint32_t size = step.size == 1 || step.size == 2 || step.size == 4 ? step.size : 8;
     read_user(Frame::kBrief, size);
     asm_.load(width_of(size), R0, Frame::kBrief.base, Frame::kBrief.offset);

@@ -140,7 +140,7 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
     if (!all_probes(is_user_or_kernel_function)) {
       error(expr.span,
             fmt::format("The {} builtin can only be used with 'kprobes', 'uprobes' and 'usdt' probes", name));
-    } else if (number >= 10) {
+    } else if (number >= (all_probes([](ProbeKind kind) { return kind == ProbeKind::kUsdt; }) ? 12 : 10)) {
       error(expr.span, fmt::format("{} doesn't support {}", "x86_64", name));
     }
     return Type::uint64();

@@ -260,7 +260,7 @@ std::vector<CodeAtPoint> points_of(const lang::TypedProgram& program, const code
   for (const codegen::CodeUse& use : compiled.uses) {
     const lang::AttachSpec& point = program.probes[use.probe].attach_points[use.attach_point];
     if (point.kind != ProbeKind::kTest && point.kind != ProbeKind::kBench)
-      points.push_back({&point, use.code, use.cookie});
+      points.push_back({&point, use.code, use.cookie, use.site_codes});
   }
   return points;
 }

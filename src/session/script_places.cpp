@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "image/usdt/notes.h"
+
 namespace uscope::session {
 namespace {
 
@@ -67,6 +69,40 @@ Result<ArgumentPlace> find_place(const std::vector<image::dwarf::Variable>& vari
   return fail("no variable `" + std::string(name) + "` is known here");
 }
 
+// The 64-bit register behind a name of any width.
+Result<uint32_t> register_offset(const image::UsdtRegister& reg) {
+  auto offset = context_offset(reg.number);
+  if (!offset) return fail("it is in a vector register, which the kernel does not show to probes");
+  return *offset;
+}
+
+Status start_at(const image::UsdtOperand& operand, ImageAddr site, ArgumentPlace& place) {
+  int64_t amount = operand.displacement;
+  bool is_static = !operand.symbol.empty();
+  if (is_static) {
+    if (!operand.symbol_address)
+      return fail("the image does not say where " + std::string(operand.symbol) + " is");
+    // Counted from the probed instruction, whose address the probe sees: needs no load address.
+    amount += int64_t(operand.symbol_address->value) - int64_t(site.value);
+  }
+  if (is_static || operand.base) {
+    TRY(uint32_t offset, is_static ? *context_offset(instruction_pointer) : register_offset(*operand.base));
+    place.register_offset = offset;
+    if (amount != 0) place.steps.push_back({PlaceStep::Kind::Add, amount});
+  } else {
+    place.start = ArgumentPlace::Start::Constant;
+    place.constant = amount;
+  }
+  return {};
+}
+
+const image::UsdtProbe* find_usdt(const std::vector<image::UsdtProbe>& probes,
+                                  const lang::AttachSpec& wanted) {
+  for (const image::UsdtProbe& probe : probes)
+    if (probe.provider == wanted.provider && probe.name == wanted.function) return &probe;
+  return nullptr;
+}
+
 }  // namespace
 
 std::optional<uint32_t> context_offset(uint32_t number) {
@@ -117,6 +153,61 @@ Result<ArgumentPlace> ScriptPlaces::local(const lang::AttachSpec& probe, std::st
   auto site = types_.site(probe);
   if (!site) return fail("the place of " + probe.text + " is not known");
   return find_place(site->image->debug_info().variables_at(site->address), name, site->address);
+}
+
+Result<ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site) {
+  using Kind = image::UsdtOperand::Kind;
+  const image::UsdtOperand& operand = argument.operand;
+  if (argument.is_float) return fail("it is a floating-point number");
+  if (operand.segment != 0) return fail("it is thread-local");
+  ArgumentPlace place;
+  place.size = argument.size;
+  place.is_signed = argument.is_signed;
+  switch (operand.kind) {
+    case Kind::Register: {
+      TRY(place.register_offset, register_offset(*operand.base));
+      if (operand.base->is_high_byte) place.steps.push_back({PlaceStep::Kind::ShiftRight, 8});
+      return place;
+    }
+    case Kind::Constant:
+      TRY_STATUS(start_at(operand, site, place));
+      return place;
+    case Kind::Memory:
+      TRY_STATUS(start_at(operand, site, place));
+      place.is_address = true;
+      if (operand.index) {
+        TRY(uint32_t offset, register_offset(*operand.index));
+        place.steps.push_back({PlaceStep::Kind::AddRegister, operand.scale, 8, offset});
+      }
+      return place;
+    case Kind::Unknown:
+      break;
+  }
+  return fail("its note is not understood: " + std::string(argument.text));
+}
+
+size_t ScriptPlaces::usdt_sites(const lang::AttachSpec& probe) const {
+  const symbols::ImageSymbols* image = types_.image_of(probe);
+  if (image == nullptr || !image->is_elf()) return 0;
+  auto probes = image::read_usdt_probes(image->elf());
+  const image::UsdtProbe* found = find_usdt(probes, probe);
+  return found ? found->sites.size() : 0;
+}
+
+Result<ArgumentPlace> ScriptPlaces::usdt_argument(const lang::AttachSpec& probe, size_t site,
+                                                  size_t number) const {
+  const symbols::ImageSymbols* image = types_.image_of(probe);
+  if (image == nullptr || !image->is_elf()) return ArgumentPlaces::usdt_argument(probe, site, number);
+  auto probes = image::read_usdt_probes(image->elf());
+  const image::UsdtProbe* found = find_usdt(probes, probe);
+  if (!found || site >= found->sites.size()) return ArgumentPlaces::usdt_argument(probe, site, number);
+  const auto& arguments = found->sites[site].arguments;
+  if (number >= arguments.size())
+    return fail(probe.text + " has " + std::to_string(arguments.size()) + " arguments: there is no arg" +
+                std::to_string(number));
+  auto place = to_place(arguments[number], found->sites[site].address);
+  if (!place) return fail(std::move(place.error()).while_doing("`arg" + std::to_string(number) + "`"));
+  return place;
 }
 
 }  // namespace uscope::session

@@ -5,6 +5,7 @@
 
 #include "codegen/argument_places.h"
 #include "image/location.h"
+#include "image/usdt/operand.h"
 #include "session/script_types.h"
 
 namespace uscope::session {
@@ -16,6 +17,9 @@ class ScriptPlaces final : public codegen::ArgumentPlaces {
   Result<codegen::ArgumentPlace> argument(const lang::AttachSpec& probe,
                                           std::string_view name) const override;
   Result<codegen::ArgumentPlace> local(const lang::AttachSpec& probe, std::string_view name) const override;
+  size_t usdt_sites(const lang::AttachSpec& probe) const override;
+  Result<codegen::ArgumentPlace> usdt_argument(const lang::AttachSpec& probe, size_t site,
+                                               size_t number) const override;
 
  private:
   const ScriptTypes& types_;
@@ -27,5 +31,6 @@ std::optional<uint32_t> context_offset(uint32_t dwarf_number);
 // The place as steps from a register. `site` is the probed instruction, from which static addresses are
 // counted.
 Result<codegen::ArgumentPlace> to_place(const image::Location& location, ImageAddr site);
+Result<codegen::ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site);
 
 }  // namespace uscope::session

@@ -55,10 +55,13 @@ Status ScriptProbes::add_usdt(const CodeAtPoint& point, const ImageSymbols& imag
                               std::vector<Attachment>& attachments) {
   for (const image::UsdtProbe& usdt : image::read_usdt_probes(image.elf())) {
     if (usdt.provider != point.point->provider || usdt.name != point.point->function) continue;
-    for (const image::UsdtSite& site : usdt.sites)
-      if (site.offset)
-        group(point.code, point.point->target, Attachment::Kind::UserProbe, attachments)
-            .sites.push_back({*site.offset, point.cookie, site.semaphore_offset});
+    for (size_t i = 0; i < usdt.sites.size(); i++) {
+      const image::UsdtSite& site = usdt.sites[i];
+      if (!site.offset) continue;
+      uint32_t code = i < point.site_codes.size() ? point.site_codes[i] : point.code;
+      group(code, point.point->target, Attachment::Kind::UserProbe, attachments)
+          .sites.push_back({*site.offset, point.cookie, site.semaphore_offset});
+    }
   }
   return {};
 }

@@ -25,6 +25,7 @@ struct CodeAtPoint {
   const lang::AttachSpec* point = nullptr;
   uint32_t code = 0;
   uint64_t cookie = 0;
+  std::vector<uint32_t> site_codes = {};  // see codegen::CodeUse
 };
 
 // Where a script looks, and how strictly.

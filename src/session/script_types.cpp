@@ -64,10 +64,14 @@ Result<const ImageSymbols*> ScriptTypes::image(const std::string& path, const st
   return kept.get();
 }
 
-std::optional<ScriptTypes::Place> ScriptTypes::site(const AttachSpec& probe) const {
+const ImageSymbols* ScriptTypes::image_of(const AttachSpec& probe) const {
   auto known = images_.find(probe.target);
-  if (known == images_.end()) return std::nullopt;
-  const ImageSymbols* image = known->second.get();
+  return known == images_.end() ? nullptr : known->second.get();
+}
+
+std::optional<ScriptTypes::Place> ScriptTypes::site(const AttachSpec& probe) const {
+  const ImageSymbols* image = image_of(probe);
+  if (image == nullptr) return std::nullopt;
   if (probe.address) return Place{image, ImageAddr{*probe.address}};
   symbols::Lookup lookup = symbols::find_functions(
       *image, probe.function, probe.cpp ? symbols::Spelling::Demangled : symbols::Spelling::Any);

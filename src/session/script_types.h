@@ -26,6 +26,8 @@ class ScriptTypes final : public lang::TypeSource {
     ImageAddr address;
   };
   std::optional<Place> site(const lang::AttachSpec& probe) const;
+  // Nothing if it was not opened.
+  const symbols::ImageSymbols* image_of(const lang::AttachSpec& probe) const;
 
   std::optional<lang::StructLayout> find_struct(std::string_view name) const override;
   std::optional<lang::Type> find_type(std::string_view name) const override;
@@ -42,7 +44,6 @@ class ScriptTypes final : public lang::TypeSource {
     image::TypeId type;
   };
 
-  const symbols::ImageSymbols* image_of(const lang::AttachSpec& probe) const;
   // Where the probe sits: the function's entry, plus its offset.
   std::optional<ImageAddr> address_of(const symbols::ImageSymbols& image,
                                       const lang::AttachSpec& probe) const;

@@ -71,5 +71,46 @@ TEST(ScriptPlaces, WhatCannotBeComputedIsSaid) {
   EXPECT_NE(to_place(two, {0}).error().message().find("several places"), std::string::npos);
 }
 
+// The place of the only argument of a usdt note.
+Result<ArgumentPlace> usdt_place(std::string_view note) {
+  auto arguments = image::parse_usdt_arguments(note);
+  if (arguments.size() != 1) return fail("not one argument");
+  return to_place(arguments[0], {0x1000});
+}
+
+TEST(UsdtPlaces, ARegisterKeepsItsWidthAndSign) {
+  auto place = usdt_place("-4@%edi");
+  ASSERT_TRUE(place) << place.error().message();
+  EXPECT_FALSE(place->is_address);
+  EXPECT_EQ(place->register_offset, offsetof(user_regs_struct, rdi));
+  EXPECT_EQ(place->size, 4u);
+  EXPECT_TRUE(place->is_signed);
+}
+
+TEST(UsdtPlaces, MemoryWithAnIndex) {
+  auto place = usdt_place("8@-16(%rbp,%rax,4)");
+  ASSERT_TRUE(place) << place.error().message();
+  EXPECT_TRUE(place->is_address);
+  EXPECT_EQ(place->register_offset, offsetof(user_regs_struct, rbp));
+  ASSERT_EQ(place->steps.size(), 2u);
+  EXPECT_EQ(place->steps[0].amount, -16);
+  EXPECT_EQ(place->steps[1].kind, PlaceStep::Kind::AddRegister);
+  EXPECT_EQ(place->steps[1].register_offset, offsetof(user_regs_struct, rax));
+  EXPECT_EQ(place->steps[1].amount, 4);
+}
+
+TEST(UsdtPlaces, AConstant) {
+  auto place = usdt_place("-2@$-7");
+  ASSERT_TRUE(place) << place.error().message();
+  EXPECT_EQ(place->start, ArgumentPlace::Start::Constant);
+  EXPECT_EQ(place->constant, -7);
+}
+
+TEST(UsdtPlaces, WhatAProbeCannotReadIsSaid) {
+  EXPECT_FALSE(usdt_place("8f@%xmm0"));
+  EXPECT_FALSE(usdt_place("8@%fs:16"));
+  EXPECT_FALSE(usdt_place("8@nowhere(%rip)"));
+}
+
 }  // namespace
 }  // namespace uscope::session
