@@ -93,12 +93,26 @@ def check(case):
         raise CaseError(f"{where}: case '{case.name}' expects nothing, so it cannot fail")
 
 
+IN_A_PROCESS = re.compile(r"\{uscope\}.* (-p \{pid|-c )", re.DOTALL)
+USER_PROBE = re.compile(r"\b(uprobe|uretprobe|usdt|u|ur|U):")
+KERNEL_ONLY = re.compile(r"\b(profile|software|hardware|tracepoint|kprobe|kretprobe|watchpoint|p|s|h|t|k):|--dry-run|--engine")
+
+
+def engines_of(case):
+    """Those that ENGINES names; else both, for a script whose probes can live in the one process that it names."""
+    if named := case.one("ENGINES"):
+        return named.split()
+    run = case.one("RUN")
+    both = IN_A_PROCESS.search(run) and USER_PROBE.search(run) and not KERNEL_ONLY.search(run)
+    return ["kernel", "inproc"] if both else []
+
+
 def variants(case):
     """One case for each combination of engine and EACH values."""
     axes = []
-    engines = case.one("ENGINES")
+    engines = engines_of(case)
     if engines:
-        axes.append([("engine", e) for e in engines.split()])
+        axes.append([("engine", e) for e in engines])
     for each in case.all("EACH"):
         name, *choices = each.split()
         if not choices:

@@ -37,6 +37,8 @@ class Run:
     def expand(self, text, quote=lambda s: s):
         values = {"uscope": str(self.uscope), "targets": str(capabilities.TARGETS), "tmp": str(self.directory),
                   "root": str(capabilities.ROOT), **self.case.values}
+        if "engine" in values and "{engine}" not in self.case.one("RUN"):
+            values["uscope"] += f" --engine {values['engine']}"
         for i, (process, _, _) in enumerate(self.targets):
             values["pid" if i == 0 else f"pid{i + 1}"] = str(process.pid)
         return re.sub(r"\{([a-z_]+[0-9]?)\}", lambda m: quote(values[m.group(1)]) if m.group(1) in values else m.group(0), text)
