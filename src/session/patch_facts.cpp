@@ -149,6 +149,16 @@ std::optional<FunctionFacts> PatchFacts::function_at(ImageAddr address) {
   return facts;
 }
 
+std::vector<x86::CodeRange> PatchFacts::text() {
+  std::vector<x86::CodeRange> ranges;
+  if (!image_.is_elf()) return ranges;
+  for (const image::Segment& segment : image_.elf().segments())
+    if (segment.type == PT_LOAD && segment.is_executable())
+      if (auto bytes = image_.code_at(segment.address, segment.file_size))
+        ranges.push_back({segment.address.value, *bytes});
+  return ranges;
+}
+
 std::vector<engine::inproc::TextFacts::Filler> PatchFacts::filler_near(ImageAddr address, uint64_t distance,
                                                                        uint64_t size) {
   std::vector<Filler> found;

@@ -15,6 +15,7 @@ class PatchFacts final : public engine::inproc::TextFacts {
 
   std::optional<ImageAddr> address_of(FileOffset offset) override { return image_.image_address(offset); }
   std::optional<engine::inproc::FunctionFacts> function_at(ImageAddr address) override;
+  std::vector<x86::CodeRange> text() override;
   std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) override;
   std::optional<GoFacts> go_facts() override { return go_facts_; }
 

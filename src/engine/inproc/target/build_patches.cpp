@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "x86/encode.h"
+#include "x86/relocate.h"
 
 namespace uscope::engine::inproc {
 namespace {
 
 constexpr uint64_t kStubAlignment = 16;
+constexpr uint64_t kMostMovedBytes = 40;  // an instruction, moved; see x86/relocate
 
 PlannedPatch moved_to_process(const PatchPlan& plan, std::span<const SiteRequest> sites, uint64_t bias) {
   PlannedPatch patch;
@@ -64,6 +66,8 @@ class Builder {
 
  private:
   Result<EmittedStub> make_stub(const PlannedPatch& planned);
+  Result<Patch> make_hole(const PatchPlan::Hole& hole, ProcessAddr to);
+  Result<Patch> make_room(const PatchPlan::Hole& hole, ProcessAddr to);
   Status make_patches(const PatchPlan& plan);
   Result<Patch> jump(ProcessAddr from, ProcessAddr to, unsigned size, Bytes original);
 
@@ -102,6 +106,52 @@ Result<Patch> Builder::jump(ProcessAddr from, ProcessAddr to, unsigned size, Byt
   return patch;
 }
 
+Result<Patch> Builder::make_hole(const PatchPlan::Hole& hole, ProcessAddr to) {
+  if (hole.evicted) return make_room(hole, to);
+  TRY(Patch patch, jump({hole.address.value + bias_}, to, x86::near_jump_size, hole.bytes));
+  patch.hole_offset = 0;
+  return patch;
+}
+
+// Moves instructions that have no probe of their own: a jump to their copy, and behind it the one that was
+// in need of room.
+Result<Patch> Builder::make_room(const PatchPlan::Hole& hole, ProcessAddr to) {
+  const PatchPlan::Hole::Evicted& evicted = *hole.evicted;
+  const ProcessAddr start{evicted.window.start + bias_};
+  const Bytes now = code_.at(start, evicted.window.size());
+  if (now.size() != evicted.window.size() ||
+      !std::ranges::equal(now.first(evicted.bytes.size()), evicted.bytes))
+    return fail(fmt::format("the code at {:#x} is not what its file says: something else has changed it",
+                            start.value));
+  const size_t copy_offset = (area_.bytes.size() + kStubAlignment - 1) / kStubAlignment * kStubAlignment;
+  const ProcessAddr copy = area_.start + copy_offset;
+  auto moved = x86::relocate({start.value, evicted.bytes}, copy.value);
+  if (!moved) return fail(moved.error().text());
+  if (copy_offset + moved->bytes.size() + x86::near_jump_size > area_.size)
+    return fail("there is no room left for stubs");
+  const uint8_t size = 2 * x86::near_jump_size;
+  TRY(Patch patch, jump(start, copy, x86::near_jump_size, now));
+  TRY(Patch second,
+      jump(start + x86::near_jump_size, to, x86::near_jump_size, now.subspan(x86::near_jump_size)));
+  std::copy_n(second.original.begin(), x86::near_jump_size, patch.original.begin() + x86::near_jump_size);
+  std::copy_n(second.replacement.begin(), x86::near_jump_size,
+              patch.replacement.begin() + x86::near_jump_size);
+  patch.size = size;
+  patch.hole_offset = uint8_t(x86::near_jump_size);
+  for (const x86::Relocated::Place& place : moved->places)
+    if (place.original != 0 && place.original < size)
+      patch.places.push_back({start + place.original, copy + place.copy});
+  std::vector<uint8_t> bytes = moved->bytes;
+  if (moved->falls_through) {
+    auto back = x86::encode_jump((copy + bytes.size()).value, evicted.window.end + bias_);
+    if (!back) return fail("the code behind the moved instructions is out of reach");
+    bytes.insert(bytes.end(), back->begin(), back->end());
+  }
+  area_.bytes.resize(copy_offset, 0xcc);
+  area_.bytes.insert(area_.bytes.end(), bytes.begin(), bytes.end());
+  return patch;
+}
+
 Status Builder::make_patches(const PatchPlan& plan) {
   const PlannedPatch planned = moved_to_process(plan, sites_, bias_);
   const ProcessAddr start{planned.window.start};
@@ -114,8 +164,7 @@ Status Builder::make_patches(const PatchPlan& plan) {
   TRY(EmittedStub stub, make_stub(planned));
   if (plan.hole) {
     const ProcessAddr hole_at{plan.hole->address.value + bias_};
-    TRY(Patch hole, jump(hole_at, stub.entry, x86::near_jump_size, plan.hole->bytes));
-    hole.is_hole = true;
+    TRY(Patch hole, make_hole(*plan.hole, stub.entry));
     TRY(Patch patch, jump(start, hole_at, x86::short_jump_size, original));
     patch.via = hole_at;
     built_.patches.push_back(std::move(hole));
@@ -158,8 +207,11 @@ BuiltPatches build_patches(const ImagePlan& plan, std::span<const SiteRequest> s
 uint64_t most_stub_bytes(const ImagePlan& plan, std::span<const SiteRequest> sites,
                          const StubEmitter& emitter) {
   uint64_t bytes = 0;
-  for (const PatchPlan& patch : plan.patches)
+  for (const PatchPlan& patch : plan.patches) {
     bytes += emitter.most_bytes(moved_to_process(patch, sites, 0)) + kStubAlignment;
+    if (patch.hole && patch.hole->evicted)
+      bytes += kMostMovedBytes * (patch.hole->evicted->window.instructions.size() + 1) + kStubAlignment;
+  }
   return bytes;
 }
 

@@ -91,11 +91,11 @@ void Installation::verify_bytes() {
 void Installation::leave_out_those_without_hole() {
   for (size_t i = 0; i < patches_.size(); ++i) {
     if (patches_[i].via.value == 0 || left_out_[i]) continue;
-    auto hole = std::ranges::lower_bound(patches_, patches_[i].via, {}, &Patch::address);
-    const bool is_there = hole != patches_.end() && hole->address == patches_[i].via &&
-                          !left_out_[size_t(hole - patches_.begin())];
+    auto after = std::ranges::upper_bound(patches_, patches_[i].via, {}, &Patch::address);
+    const bool is_there = after != patches_.begin() && std::prev(after)->contains(patches_[i].via) &&
+                          !left_out_[size_t(after - patches_.begin()) - 1];
     if (!is_there)
-      leave_out(i, fmt::format("the padding at {:#x} is not what its file says", patches_[i].via.value));
+      leave_out(i, fmt::format("the bytes at {:#x} cannot be had for its jump", patches_[i].via.value));
   }
 }
 

@@ -36,7 +36,7 @@ struct Header {
 };
 struct PatchRecord {
   uint64_t address;
-  uint8_t size, is_hole;
+  uint8_t size, hole;  // its offset + 1; 0: none
   uint8_t original[max_patch_size], replacement[max_patch_size];
   uint8_t unused[6];
 };
@@ -58,7 +58,7 @@ PatchRecord to_record(const Patch& patch) {
   PatchRecord record{};
   record.address = patch.address.value;
   record.size = patch.size;
-  record.is_hole = patch.is_hole;
+  record.hole = uint8_t(patch.hole_offset ? *patch.hole_offset + 1 : 0);
   std::copy(patch.original.begin(), patch.original.end(), record.original);
   std::copy(patch.replacement.begin(), patch.replacement.end(), record.replacement);
   return record;
@@ -69,7 +69,7 @@ std::optional<Patch> from_record(const PatchRecord& record) {
   Patch patch;
   patch.address = {record.address};
   patch.size = record.size;
-  patch.is_hole = record.is_hole != 0;
+  if (record.hole != 0) patch.hole_offset = uint8_t(record.hole - 1);
   std::copy(std::begin(record.original), std::end(record.original), patch.original.begin());
   std::copy(std::begin(record.replacement), std::end(record.replacement), patch.replacement.begin());
   return patch;

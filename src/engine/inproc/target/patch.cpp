@@ -2,16 +2,16 @@
 
 #include <cstring>
 
+#include "x86/encode.h"
+
 namespace uscope::engine::inproc {
 
-ProcessAddr Patch::jump_target() const {
-  if (size >= 5 && replacement[0] == 0xe9) {
-    int32_t distance;
-    std::memcpy(&distance, &replacement[1], sizeof distance);
-    return address + 5 + uint64_t(int64_t(distance));
-  }
-  if (size >= 2 && replacement[0] == 0xeb) return address + 2 + uint64_t(int64_t(int8_t(replacement[1])));
-  return address;
+ProcessAddr Patch::hole_target() const {
+  const unsigned at = hole_offset.value_or(0);
+  if (at + x86::near_jump_size > size || replacement[at] != 0xe9) return address + at;
+  int32_t distance;
+  std::memcpy(&distance, &replacement[at + 1], sizeof distance);
+  return address + at + x86::near_jump_size + uint64_t(int64_t(distance));
 }
 
 }  // namespace uscope::engine::inproc

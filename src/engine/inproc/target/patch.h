@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/address.h"
@@ -16,9 +17,9 @@ inline constexpr unsigned max_patch_size = 16;
 struct Patch {
   ProcessAddr address;
   uint8_t size = 0;  // bytes written
-  // Padding that only another patch jumps to. Execution can stand at its start, and once the padding is back
-  // it must be led on to where the jump there went.
-  bool is_hole = false;
+  // Where in it a jump stands that only another patch leads to. Execution can stand there, and once the
+  // original bytes are back it must be led on to where the jump went.
+  std::optional<uint8_t> hole_offset;
   // The hole that a short jump leads to; without that patch this one must not be made. 0: none.
   ProcessAddr via;
   std::array<uint8_t, max_patch_size> original{};
@@ -34,8 +35,9 @@ struct Patch {
   ProcessAddr end() const { return address + size; }
   Bytes original_bytes() const { return Bytes(original).first(size); }
   Bytes replacement_bytes() const { return Bytes(replacement).first(size); }
-  // Where execution that stands at the patch's start goes: of a near or short jump, its target.
-  ProcessAddr jump_target() const;
+  bool contains(ProcessAddr a) const { return a >= address && a - address < size; }
+  // Where execution that stands at the hole's jump goes.
+  ProcessAddr hole_target() const;
 };
 
 // A stretch of the target's addresses.

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "engine/inproc/target/cross_jumps.h"
 #include "x86/encode.h"
 #include "x86/liveness.h"
 
@@ -169,7 +170,9 @@ std::vector<Draft> FunctionPlanner::finish() && {
 
 class ImagePlanner {
  public:
-  ImagePlanner(TextFacts& facts, std::span<const SiteRequest> sites) : facts_(facts), sites_(sites) {}
+  // `jumped_into`: places in the middle of functions that others jump to.
+  ImagePlanner(TextFacts& facts, std::span<const SiteRequest> sites, std::span<const uint64_t> jumped_into)
+      : facts_(facts), sites_(sites), jumped_into_(jumped_into) {}
 
   ImagePlan run();
 
@@ -177,15 +180,25 @@ class ImagePlanner {
   void plan_function(const FunctionFacts& facts, std::span<const size_t> sites);
   void take(Draft&& draft, const Flow& flow);
   std::optional<PatchPlan::Hole> find_hole(const Window& window, const Flow& flow) const;
+  std::optional<PatchPlan::Hole> evict_near(const Window& window, const Flow& flow, bool parks) const;
   std::optional<PatchPlan::Hole> usable(ImageAddr address, Bytes filler, uint64_t from) const;
 
   TextFacts& facts_;
   std::span<const SiteRequest> sites_;
+  std::span<const uint64_t> jumped_into_;
   ImagePlan plan_;
   Taken taken_;
   // Short jumps look for their holes last, when all windows are known. Their functions' flows stay for that.
-  std::vector<std::pair<Draft, size_t>> waiting_;
-  std::vector<Flow> flows_;
+  struct Waiting {
+    Draft draft;
+    size_t flow;
+  };
+  struct KeptFlow {
+    Flow flow;
+    bool parks_anywhere;
+  };
+  std::vector<Waiting> waiting_;
+  std::vector<KeptFlow> flows_;
 };
 
 // A jump of two bytes reaches 127 bytes ahead and 128 back.
@@ -194,7 +207,7 @@ std::optional<PatchPlan::Hole> ImagePlanner::usable(ImageAddr address, Bytes fil
     const ImageAddr here = address + at;
     if (!x86::encode_short_jump(from, here.value)) continue;
     if (taken_.overlaps(here.value, here.value + x86::near_jump_size)) continue;
-    return PatchPlan::Hole{here, filler.subspan(at, x86::near_jump_size)};
+    return PatchPlan::Hole{here, filler.subspan(at, x86::near_jump_size), std::nullopt};
   }
   return std::nullopt;
 }
@@ -217,6 +230,25 @@ std::optional<PatchPlan::Hole> ImagePlanner::find_hole(const Window& window, con
   for (const TextFacts::Filler& filler :
        facts_.filler_near(ImageAddr{window.start}, 160, x86::near_jump_size))
     if (auto hole = usable(filler.address, filler.bytes, window.start)) return hole;
+  return std::nullopt;
+}
+
+// Any run of instructions that nothing leads into the middle of can be moved, probe or not.
+std::optional<PatchPlan::Hole> ImagePlanner::evict_near(const Window& window, const Flow& flow,
+                                                        bool parks) const {
+  constexpr unsigned kBoth = 2 * x86::near_jump_size;
+  if (parks) return std::nullopt;
+  for (const Instruction& first : flow.instructions()) {
+    const uint64_t hole_at = first.address + x86::near_jump_size;
+    // An endbr64 stays where it is.
+    if (first.kind == Kind::endbr64 || !x86::encode_short_jump(window.start, hole_at)) continue;
+    if (taken_.overlaps(first.address, first.address + kBoth)) continue;
+    auto victim = x86::window_at(flow, first.address, kBoth);
+    if (!victim || why_unmovable(*victim)) continue;
+    if (taken_.overlaps(victim->start, victim->start + victim->size())) continue;
+    const Bytes bytes = flow.bytes_at(victim->start).first(victim->end - victim->start);
+    return PatchPlan::Hole{ImageAddr{hole_at}, {}, PatchPlan::Hole::Evicted{std::move(*victim), bytes}};
+  }
   return std::nullopt;
 }
 
@@ -244,11 +276,11 @@ void ImagePlanner::plan_function(const FunctionFacts& facts, std::span<const siz
     if (draft.jump_size == x86::near_jump_size) {
       take(std::move(draft), flow);
     } else {
-      waiting_.emplace_back(std::move(draft), flows_.size());
+      waiting_.push_back({std::move(draft), flows_.size()});
       is_needed_later = true;
     }
   }
-  if (is_needed_later) flows_.push_back(std::move(flow));
+  if (is_needed_later) flows_.push_back({std::move(flow), facts.parks_anywhere});
 }
 
 ImagePlan ImagePlanner::run() {
@@ -263,6 +295,8 @@ ImagePlan ImagePlanner::run() {
       first = end;
       continue;
     }
+    facts->code.code_pointers.insert(facts->code.code_pointers.end(), jumped_into_.begin(),
+                                     jumped_into_.end());
     // A `.cold` part's sites come apart from its function's own.
     const uint64_t site = sites_[order[first]].address.value;
     for (const x86::CodeRange& part : facts->code.parts)
@@ -272,18 +306,22 @@ ImagePlan ImagePlanner::run() {
     first = end;
   }
   for (auto& [draft, flow] : waiting_) {
-    auto hole = find_hole(draft.window, flows_[flow]);
+    auto hole = find_hole(draft.window, flows_[flow].flow);
+    if (!hole) hole = evict_near(draft.window, flows_[flow].flow, flows_[flow].parks_anywhere);
     if (!hole) {
       for (const PlannedProbe& probe : draft.probes)
         plan_.refused.push_back(
-            {probe.site,
-             fmt::format("there is room for a 2-byte jump at {:#x} only, and no filler within its "
-                         "reach to go on from",
-                         draft.window.start)});
+            {probe.site, fmt::format("there is room for a 2-byte jump at {:#x} only, and no place within its "
+                                     "reach to go on from",
+                                     draft.window.start)});
       continue;
     }
     taken_.add(hole->address.value, hole->address.value + x86::near_jump_size);
-    take(std::move(draft), flows_[flow]);
+    if (hole->evicted) {
+      const Window& victim = hole->evicted->window;
+      taken_.add(victim.start, victim.start + victim.size());
+    }
+    take(std::move(draft), flows_[flow].flow);
     plan_.patches.back().hole = *hole;
   }
   std::ranges::sort(plan_.patches, {}, [](const PatchPlan& p) { return p.window.start; });
@@ -292,8 +330,55 @@ ImagePlan ImagePlanner::run() {
 
 }  // namespace
 
+namespace {
+
+// What the patches of a plan destroy, but for the first byte of each.
+std::vector<Interior> interiors_of(const ImagePlan& plan) {
+  std::vector<Interior> interiors;
+  for (const PatchPlan& patch : plan.patches) {
+    const unsigned size = patch.hole ? x86::short_jump_size : x86::near_jump_size;
+    interiors.push_back({patch.window.start + 1, patch.window.start + size});
+    if (!patch.hole) continue;
+    interiors.push_back({patch.hole->address.value, patch.hole->address.value + x86::near_jump_size});
+    if (patch.hole->evicted)
+      interiors.push_back({patch.hole->evicted->window.start + 1, patch.hole->address.value});
+  }
+  return interiors;
+}
+
+}  // namespace
+
 ImagePlan plan_image(TextFacts& facts, std::span<const SiteRequest> sites) {
-  return ImagePlanner(facts, sites).run();
+  ImagePlan plan = ImagePlanner(facts, sites, {}).run();
+  // Code that no function is known for may hold anything.
+  auto is_branch = [&](uint64_t from, uint64_t to) {
+    auto around = facts.function_at(ImageAddr{from});
+    if (!around) return true;
+    for (const x86::CodeRange& part : around->code.parts)
+      if (part.contains(to)) return false;  // its own flow knows
+    const Flow flow = x86::analyze(around->code);
+    const Instruction* branch = flow.find(from);
+    return branch != nullptr && branch->target == to;
+  };
+  const std::vector<x86::CodeRange> text = facts.text();
+  const std::vector<uint64_t> jumped_into = find_cross_jumps(text, interiors_of(plan), is_branch);
+  // Other windows may come out of it, and others be jumped into: rare enough to be refused then.
+  if (jumped_into.empty()) return plan;
+  plan = ImagePlanner(facts, sites, jumped_into).run();
+  const auto again = find_cross_jumps(text, interiors_of(plan), is_branch);
+  std::erase_if(plan.patches, [&](const PatchPlan& patch) {
+    const uint64_t hole = patch.hole ? patch.hole->address.value : 0;
+    const uint64_t victim = patch.hole && patch.hole->evicted ? patch.hole->evicted->window.start : hole;
+    const bool is_hit = std::ranges::any_of(again, [&](uint64_t a) {
+      return (a > patch.window.start && a < patch.window.start + x86::near_jump_size) ||
+             (hole != 0 && a >= victim && a < hole + x86::near_jump_size);
+    });
+    if (is_hit)
+      for (const PlannedProbe& probe : patch.probes)
+        plan.refused.push_back({probe.site, "another function jumps into the bytes to patch"});
+    return is_hit;
+  });
+  return plan;
 }
 
 }  // namespace uscope::engine::inproc

@@ -3,6 +3,7 @@
 //   a 5-byte jump over the instruction and its successors (and unused filler behind them);
 //   the same from a little before the site, its predecessors moved along (exits, often the last byte);
 //   a 2-byte jump to filler nearby that holds the 5-byte jump;
+//   a 2-byte jump to a place nearby whose own instructions are moved away to make room for it;
 // else the site is refused, with the reason. An `endbr64` stays where it is: the probe goes behind it. Sites
 // whose windows overlap share one, so that a tiny function's entry and exits are one patch.
 #pragma once
@@ -34,10 +35,16 @@ struct PatchPlan {
   x86::Window window;                // in the image's addresses
   Bytes bytes;                       // of the window's instructions
   std::vector<PlannedProbe> probes;  // by address, then in the requests' order
-  // Filler that holds the near jump; the window itself gets a short one.
+  // Where the near jump stands; the window itself gets a short one.
   struct Hole {
     ImageAddr address;
-    Bytes bytes;
+    Bytes bytes;  // filler, if nothing is evicted
+    // Instructions moved elsewhere to make room: a near jump to their copy, then ours.
+    struct Evicted {
+      x86::Window window;
+      Bytes bytes;
+    };
+    std::optional<Evicted> evicted;
   };
   std::optional<Hole> hole;
 };

@@ -71,9 +71,11 @@ void Removal::restore(process::SeizedProcess& process) {
 }
 
 std::optional<ProcessAddr> Removal::out_of_hole(ProcessAddr at) const {
-  auto found = std::ranges::lower_bound(patches_, at, {}, &Patch::address);
-  if (found == patches_.end() || found->address != at || !found->is_hole) return std::nullopt;
-  return found->jump_target();
+  auto after = std::ranges::upper_bound(patches_, at, {}, &Patch::address);
+  if (after == patches_.begin()) return std::nullopt;
+  const Patch& patch = *std::prev(after);
+  if (!patch.hole_offset || at != patch.address + *patch.hole_offset) return std::nullopt;
+  return patch.hole_target();
 }
 
 // A thread that has taken a short jump and stands at the hole would run into the padding.

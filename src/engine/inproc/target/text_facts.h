@@ -33,6 +33,8 @@ class TextFacts {
   virtual std::optional<ImageAddr> address_of(FileOffset offset) = 0;
   // The function that holds an address; nothing if none is known to.
   virtual std::optional<FunctionFacts> function_at(ImageAddr address) = 0;
+  // All of the image's code.
+  virtual std::vector<x86::CodeRange> text() = 0;
   // Start and size of filler of at least `size` bytes near an address, outside of its function: nothing runs
   // it and nothing leads there.
   struct Filler {

@@ -91,6 +91,11 @@ std::optional<FunctionFacts> SampleFacts::function_at(ImageAddr address) {
   return facts;
 }
 
+std::vector<x86::CodeRange> SampleFacts::text() {
+  const uint64_t begin = functions_.begin()->first, end = functions_.rbegin()->second;
+  return {{begin, Bytes(reinterpret_cast<const uint8_t*>(begin), end - begin)}};
+}
+
 std::vector<TextFacts::Filler> SampleFacts::filler_near(ImageAddr address, uint64_t distance, uint64_t size) {
   std::vector<Filler> found;
   for (auto [start, end] : functions_) {

@@ -27,6 +27,7 @@ class SampleFacts : public TextFacts {
   SampleFacts();
   std::optional<ImageAddr> address_of(FileOffset offset) override { return ImageAddr{offset.value}; }
   std::optional<FunctionFacts> function_at(ImageAddr address) override;
+  std::vector<x86::CodeRange> text() override;
   std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) override;
 
   // For tests: more places that something jumps to.
