@@ -36,10 +36,6 @@ struct MemoryPlan {
 struct MemoryPlaces {
   ProcessAddr shared;
   ProcessAddr private_memory;
-  // Every thread has its thread pointer also in the word that it points to (fs:0), as the ABI of every C
-  // library wants it and Go's own threads do not have it. Saves five nanoseconds a hit. To be looked up
-  // thread by thread.
-  bool thread_pointer_in_memory = false;
 };
 
 // One probe at an instruction.

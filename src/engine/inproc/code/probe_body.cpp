@@ -43,14 +43,10 @@ bool has_rdfsbase() {
   return (getauxval(AT_HWCAP2) & kFsGsBase) != 0;
 }
 
-// rcx = the thread pointer: in every C library, in Go and without any, it tells threads apart. What lies at
-// fs:0 does so only where that was looked at; loading it is much faster, since stores wait for rdfsbase.
-void emit_thread_pointer(Assembler& out, bool is_in_memory) {
-  if (is_in_memory) {
-    x86::Mem self = x86::qword_ptr_abs(0);
-    self.setSegment(x86::fs);
-    out.mov(x86::rcx, self);
-  } else if (has_rdfsbase()) {
+// rcx = the thread's tag, which is its thread pointer + 1: in every C library, in Go and without any, that
+// tells threads apart. What lies at fs:0 does not.
+void emit_tag(Assembler& out) {
+  if (has_rdfsbase()) {
     out.rdfsbase(x86::rcx);
   } else {
     for (const x86::Gp& each : {x86::rax, x86::rdi, x86::rsi, x86::r11}) out.push(each);
@@ -62,52 +58,40 @@ void emit_thread_pointer(Assembler& out, bool is_in_memory) {
     out.pop(x86::rcx);
     for (const x86::Gp& each : {x86::r11, x86::rsi, x86::rdi, x86::rax}) out.pop(each);
   }
+  out.inc(x86::rcx);
 }
 
-// rcx = the thread's tag. Of the same length whichever way, so that a code has the same size everywhere.
-void emit_tag(Assembler& out, bool is_in_memory) {
-  const size_t length = has_rdfsbase() ? 9 : 64, begin = out.offset();
-  emit_thread_pointer(out, is_in_memory);
-  const size_t missing = length - (out.offset() - begin);
-  static constexpr uint8_t kNop4[] = {0x0f, 0x1f, 0x40, 0x00};
-  if (missing == sizeof kNop4) {
-    out.embed(kNop4, sizeof kNop4);
-  } else if (missing > 0) {
-    const uint8_t jump[] = {0xeb, uint8_t(missing - 2)};
-    out.embed(jump, sizeof jump);
-    for (size_t i = sizeof jump; i < missing; i++) out.int3();
-  }
-  out.inc(x86::rcx);
+// The number of the hint for a stack pointer.
+void emit_hint_number(Assembler& out, const x86::Gp& stack_pointer) {
+  out.shr(stack_pointer, kHintShift);
+  out.imul(stack_pointer.r32(), stack_pointer.r32(), imm(kHintHash));
+  out.shr(stack_pointer.r32(), imm(32 - kHintBits));
 }
 
 void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPlaces& places) {
   Label look = out.newLabel(), next = out.newLabel(), none = out.newLabel(), done = out.newLabel();
-  Label refused = out.newLabel();
+  Label found = out.newLabel(), wrapped = out.newLabel();
   const uint64_t first = places.private_memory + kFirstSlotHeader;
   out.align(asmjit::AlignMode::kCode, 64);
   out.bind(routines.find_slot);
-  out.push(x86::rax);
-  out.push(x86::rbx);
-  out.push(x86::rsi);
-  if (has_rdfsbase()) {
-    // A thread that is not as the others were is not traced.
-    out.rdfsbase(x86::rsi);
-    out.inc(x86::rsi);
-    out.cmp(x86::rsi, x86::rcx);
-    out.jne(refused);
-  }
-  out.movabs(x86::rsi, imm(kNewThread));
-  out.or_(x86::rsi, x86::rcx);
+  for (const x86::Gp& each : {x86::rax, x86::rbx, x86::rsi}) out.push(each);
   // In a forked child this memory is zeroes, and its probes are off.
-  out.movabs(x86::rax, imm(places.private_memory));
+  out.mov(x86::rax, x86::ptr(routines.private_memory));
   out.movabs(x86::rbx, imm(kAlive));
   out.cmp(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
   out.jne(none);
+  out.movabs(x86::rsi, imm(kNewThread));
+  out.or_(x86::rsi, x86::rcx);
+  out.mov(x86::rdx, imm(kSlotHash));
+  out.imul(x86::rdx, x86::rcx);
+  out.shr(x86::rdx, imm(64 - kSlotBits));
+  out.shl(x86::rdx, imm(kSlotShift));
+  out.lea(x86::rdx, x86::ptr(x86::rdx, x86::rax, 0, kFirstSlotHeader));
   out.mov(x86::ebx, imm(1u << kSlotBits));
   out.bind(look);
   out.mov(x86::rax, field(x86::rdx, offsetof(Slot, tag)));
   out.cmp(x86::rax, x86::rcx);
-  out.je(done);
+  out.je(found);
   out.cmp(x86::rax, x86::rsi);
   out.je(done);
   out.test(x86::rax, x86::rax);
@@ -119,21 +103,27 @@ void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPl
   out.add(x86::rdx, imm(kSlotStride));
   out.movabs(x86::rax, imm(first + (kSlotStride << kSlotBits)));
   out.cmp(x86::rdx, x86::rax);
-  Label wrapped = out.newLabel();
   out.jb(wrapped);
-  out.mov(x86::rdx, x86::ptr(routines.first_slot));
+  out.movabs(x86::rdx, imm(first));
   out.bind(wrapped);
   out.dec(x86::ebx);
   out.jne(look);
-  out.bind(refused);
   out.movabs(x86::rax, imm(places.shared + offsetof(SharedHeader, hits_without_slot)));
   out.lock().inc(x86::qword_ptr(x86::rax));
   out.bind(none);
   out.xor_(x86::edx, x86::edx);
+  out.jmp(done);
+  out.bind(found);
+  // Next time, on this stack, it is found at once. The caller's stack pointer: three pushes and a call
+  // higher.
+  out.lea(x86::rax, x86::ptr(x86::rsp, 32));
+  emit_hint_number(out, x86::rax);
+  out.mov(x86::rsi, x86::ptr(routines.private_memory));
+  out.mov(x86::rbx, x86::rdx);
+  out.sub(x86::rbx, x86::rsi);
+  out.mov(x86::dword_ptr(x86::rsi, x86::rax, 2, kHintsOffset), x86::ebx);
   out.bind(done);
-  out.pop(x86::rsi);
-  out.pop(x86::rbx);
-  out.pop(x86::rax);
+  for (const x86::Gp& each : {x86::rsi, x86::rbx, x86::rax}) out.pop(each);
   out.ret();
 }
 
@@ -208,12 +198,13 @@ void Body::find_slot(Label entry) {
   out_.bind(entry);
   out_.push(x86::rcx);
   out_.push(x86::rdx);
-  emit_tag(out_, places_.thread_pointer_in_memory);
-  out_.mov(x86::rdx, imm(kSlotHash));
-  out_.imul(x86::rdx, x86::rcx);
-  out_.shr(x86::rdx, imm(64 - kSlotBits));
-  out_.shl(x86::rdx, imm(kSlotShift));
-  out_.add(x86::rdx, x86::ptr(routines_.first_slot));
+  // By the hint, since what is stored to should not depend on rdfsbase, which takes long: it only confirms.
+  out_.mov(x86::rdx, x86::rsp);
+  emit_hint_number(out_, x86::rdx);
+  out_.mov(x86::rcx, x86::ptr(routines_.private_memory));
+  out_.mov(x86::edx, x86::dword_ptr(x86::rcx, x86::rdx, 2, kHintsOffset));
+  out_.add(x86::rdx, x86::rcx);
+  emit_tag(out_);
   out_.cmp(field(x86::rdx, offsetof(Slot, tag)), x86::rcx);
   out_.jne(slow_);
 }
@@ -348,8 +339,8 @@ void Body::start_thread() {
 SharedRoutines emit_shared_routines(Assembler& out, const AreaPlaces& places) {
   SharedRoutines routines{out.newLabel(), out.newLabel(), out.newLabel()};
   out.align(asmjit::AlignMode::kData, 8);
-  out.bind(routines.first_slot);
-  out.embedUInt64(places.private_memory + kFirstSlotHeader);
+  out.bind(routines.private_memory);
+  out.embedUInt64(places.private_memory);
   emit_find_slot(out, routines, places);
   emit_is_nested(out, routines);
   return routines;

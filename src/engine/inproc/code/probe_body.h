@@ -16,9 +16,9 @@ namespace uscope::engine::inproc {
 
 // Parts that all bodies of an area share.
 struct SharedRoutines {
-  asmjit::Label find_slot;   // rcx = the thread's tag, rdx = the first slot to look at -> rdx, or 0
-  asmjit::Label is_nested;   // rdx = a slot that is busy -> carry flag: a hit inside a hit, counted
-  asmjit::Label first_slot;  // a word: where the header of slot 0 lies
+  asmjit::Label find_slot;       // rcx = the thread's tag -> rdx = its slot, or 0
+  asmjit::Label is_nested;       // rdx = a slot that is busy -> carry flag: a hit inside a hit, counted
+  asmjit::Label private_memory;  // a word: its address
 };
 SharedRoutines emit_shared_routines(asmjit::x86::Assembler& out, const AreaPlaces& places);
 

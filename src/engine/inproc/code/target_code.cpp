@@ -122,7 +122,7 @@ void emit_own_entry(asm86::Assembler& out, asmjit::Label entry, asmjit::Label bo
 }
 
 Result<Emitted> CompiledCode::emit(uint64_t where, const MemoryPlaces& places) const {
-  AreaPlaces area{where, places.shared.value, places.private_memory.value, places.thread_pointer_in_memory};
+  AreaPlaces area{where, places.shared.value, places.private_memory.value};
   asmjit::CodeHolder holder;
   ErrorCatcher errors;
   holder.init(asmjit::Environment(asmjit::Arch::kX64), where + kCodeStart);

@@ -25,7 +25,6 @@ struct AreaPlaces {
   uint64_t blob = 0;
   uint64_t shared = 0;
   uint64_t private_memory = 0;
-  bool thread_pointer_in_memory = false;
 };
 
 enum class Version { Quick, Full };

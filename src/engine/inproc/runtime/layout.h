@@ -180,7 +180,11 @@ struct alignas(kCacheLine) ThreadBlock {
 };
 static_assert(sizeof(ThreadBlock) == kCacheLine);
 
-inline constexpr uint64_t kSlotsOffset = 4096;  // in private memory
+// Behind the PrivateHeader: where to look first for the slot of the thread that runs on a stack, as offsets
+// in private memory, by a hash of the stack pointer. Only a hint: the tag decides.
+inline constexpr uint64_t kHintsOffset = 4096;
+inline constexpr uint32_t kHintBits = 12, kHintShift = 14, kHintHash = 0x1e3779b1;
+inline constexpr uint64_t kSlotsOffset = kHintsOffset + (uint64_t(4) << kHintBits);
 inline constexpr uint64_t kSlotStride = uint64_t(1) << kSlotShift;
 inline constexpr uint64_t kPrivateBytes = kSlotsOffset + (kSlotStride << kSlotBits);
 // Of slot 0's header in private memory.

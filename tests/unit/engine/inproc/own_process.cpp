@@ -50,7 +50,7 @@ Result<codegen::Compiled> compile_script(const std::string& text) {
   return codegen::generate(*typed, given);
 }
 
-OwnProcess::OwnProcess(const codegen::Program& program, const Options& options) {
+OwnProcess::OwnProcess(const codegen::Program& program) {
   auto code = TargetCode::compile(program);
   if (!code) give_up(code.error().message());
   code_ = std::move(*code);
@@ -65,7 +65,7 @@ OwnProcess::OwnProcess(const codegen::Program& program, const Options& options) 
     give_up("mapping");
   shared_ = {static_cast<uint8_t*>(shared), plan.shared_bytes};
   private_ = static_cast<uint8_t*>(own);
-  places_ = {{uint64_t(shared)}, {uint64_t(own)}, options.thread_pointer_in_memory};
+  places_ = {{uint64_t(shared)}, {uint64_t(own)}};
   area_bytes_ = plan.code_bytes + kStubRoom;
   area_ = map_near(uint64_t(&give_up), area_bytes_);
   if (!area_) give_up("no room near the code");

@@ -17,12 +17,8 @@ Result<codegen::Compiled> compile_script(const std::string& text);
 
 class OwnProcess {
  public:
-  struct Options {
-    bool thread_pointer_in_memory = true;
-  };
   // Aborts the test when something fails.
-  explicit OwnProcess(const codegen::Program& program) : OwnProcess(program, Options{}) {}
-  OwnProcess(const codegen::Program& program, const Options& options);
+  explicit OwnProcess(const codegen::Program& program);
   ~OwnProcess();
   OwnProcess(const OwnProcess&) = delete;
 
