@@ -21,14 +21,15 @@ struct PlaceStep {
 };
 
 struct ArgumentPlace {
-  enum class Start { Register, Constant };
+  enum class Start { Register, Constant, Context };
   Start start = Start::Register;
   uint32_t register_offset = 0;  // byte offset in pt_regs
-  int64_t constant = 0;
+  int64_t constant = 0;  // Context (a tracepoint's record): the offset there of `size` bytes, the value
   std::vector<PlaceStep> steps;
   bool is_address = false;  // the number is where the value lies in user memory; else it is the value
   uint32_t size = 8;        // of a usdt's argument: 1, 2, 4 or 8 bytes count,
   bool is_signed = false;   // and are extended by this
+  bool is_offset = false;   // Context: the value is the address of what lies at this offset of the record
 };
 
 class ArgumentPlaces {

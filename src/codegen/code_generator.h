@@ -146,6 +146,7 @@ class CodeGenerator {
   Located locate_index(const Expr& expr, const lang::Index& node);
   Located locate_argument(const Expr& expr, const lang::Field& node, bool is_local);
   void place_value(const ArgumentPlace& place);
+  Located locate_in_context(const Expr& expr, const ArgumentPlace& place);
   void read_user(Place to, uint64_t size);  // from R0
   void read_outside(const Located& from, Place to, uint64_t size);
   // R0 = its length with the NUL, or an error.

@@ -117,10 +117,35 @@ CodeGenerator::Located CodeGenerator::locate_argument(const Expr& expr, const la
     unit_.problem(expr.span, place.error().message());
     return {};
   }
+  if (place->start == ArgumentPlace::Start::Context) return locate_in_context(expr, *place);
   place_value(*place);
   if (place->is_address) return outside(false, 0);
   if (size_of(expr.type) > 8) unsupported(expr.span, node.name + " (a large value in registers)");
   return ours(keep(R0));
+}
+
+CodeGenerator::Located CodeGenerator::locate_in_context(const Expr& expr, const ArgumentPlace& place) {
+  constexpr uint32_t kMostBytes = 512;  // copied one load at a time
+  auto offset = int32_t(place.constant);
+  if (place.is_offset) {
+    // Its low half says where in the record, its high half how long.
+    asm_.load(Width::B4, R0, kContext, offset);
+    asm_.alu(Alu::And, R0, 0xffff);
+    asm_.alu(Alu::Add, R0, kContext);
+    return ours(keep(R0));
+  }
+  if (place.size > kMostBytes) {
+    unsupported(expr.span, "a field of this size");
+    return {};
+  }
+  uint32_t step = 8;  // the kernel wants loads of the context aligned
+  while (uint32_t(offset) % step != 0 || place.size % step != 0) step /= 2;
+  Place copy = frame_.allocate(place.size);
+  for (uint32_t done = 0; done < place.size; done += step) {
+    asm_.load(width_of(step), R0, kContext, offset + int32_t(done));
+    asm_.store(width_of(step), copy.base, copy.offset + int32_t(done), R0);
+  }
+  return ours(copy);
 }
 
 // All of them, as a record.

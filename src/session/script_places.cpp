@@ -3,6 +3,7 @@
 #include <array>
 
 #include "image/usdt/notes.h"
+#include "session/tracepoint_arguments.h"
 
 namespace uscope::session {
 namespace {
@@ -141,6 +142,7 @@ Result<ArgumentPlace> to_place(const image::Location& location, ImageAddr site) 
 }
 
 Result<ArgumentPlace> ScriptPlaces::argument(const lang::AttachSpec& probe, std::string_view name) const {
+  if (probe.kind == lang::ProbeKind::kTracepoint) return tracepoint_place(probe, name);
   auto site = types_.site(probe);
   if (!site) return fail("the place of " + probe.text + " is not known");
   auto function = site->image->debug_info().function_at(site->address);

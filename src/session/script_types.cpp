@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "session/tracepoint_arguments.h"
 #include "symbols/lookup.h"
 
 namespace uscope::session {
@@ -238,6 +239,7 @@ std::vector<lang::Enumerator> ScriptTypes::enumerators(std::string_view enum_nam
 }
 
 std::optional<std::vector<lang::NamedValue>> ScriptTypes::arguments(const AttachSpec& probe) const {
+  if (probe.kind == lang::ProbeKind::kTracepoint) return tracepoint_arguments(probe);
   auto at = site(probe);
   auto function = at ? at->image->debug_info().function_at(at->address) : std::nullopt;
   if (!function) return std::nullopt;
