@@ -1,6 +1,6 @@
 // One probe -> one code. One class, its parts by file: code_generator.cpp (the frame around), statement.cpp,
-// expression.cpp, expression_binary.cpp, value.cpp (values in memory), user_memory.cpp, builtin.cpp,
-// user_stack.cpp, call.cpp, string.cpp, map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
+// expression.cpp, expression_binary.cpp, float.cpp, value.cpp (values in memory), user_memory.cpp,
+// builtin.cpp, user_stack.cpp, call.cpp, string.cpp, map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
 //
 // The scheme: a scalar is computed into R0, as 64 bits that its type's sign extends; what must outlive the
 // next computation is kept in a slot of the Frame. Everything larger lives in memory and is stored where it
@@ -121,6 +121,7 @@ class CodeGenerator {
 
   // expression_binary.cpp
   void condition(const Expr& expr, Label if_false);
+  static Cond condition_of(lang::BinaryOp op, bool is_signed);
   void binary(const Expr& expr, const lang::Binary& node);
   void operands(const Expr& left, const Expr& right);  // -> R0, R1
   // R0 = R0 op R1; the span is what a division by zero points at.
@@ -132,6 +133,14 @@ class CodeGenerator {
   void compare_memory(const lang::Binary& node, Label if_false);
   Place place_as(const Expr& expr, const Type& type);
   void divide(lang::BinaryOp op, const Type& result, const Expr& divisor, lang::Span span);
+
+  // float.cpp
+  void real(const Expr& expr);  // -> R0
+  void store_real(const Expr& expr, const Type& want, Place to);
+  void int_to_double(bool is_signed);
+  void float_to_double();
+  void double_to_int();
+  void compare_real(const lang::Binary& node, Label if_false);
 
   // value.cpp
   void store(const Expr& expr, const Type& want, Place to);

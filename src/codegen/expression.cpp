@@ -12,6 +12,8 @@ using lang::TypeKind;
 
 void CodeGenerator::scalar(const Expr& expr) {
   if (load_simple(R0, expr)) return;
+  if (expr.type.is(TypeKind::kFloat))
+    return unit_.problem(expr.span, "a floating-point number cannot be used here; cast it to an integer");
   if (const auto* node = expr.as<lang::Builtin>()) return builtin(expr, node->name);
   if (const auto* node = expr.as<lang::MapAccess>()) return read_map(expr, *node);
   if (const auto* node = expr.as<lang::Unary>()) return unary(expr, *node);
@@ -66,7 +68,6 @@ bool CodeGenerator::load_simple(Reg dst, const Expr& expr) {
 void CodeGenerator::unary(const Expr& expr, const lang::Unary& node) {
   switch (node.op) {
     case lang::UnaryOp::kNegate:
-      if (expr.type.is(TypeKind::kFloat)) return unsupported(expr.span, "floating-point arithmetic");
       scalar(*node.operand);
       asm_.neg(R0);
       return extend(R0, expr.type);
@@ -125,8 +126,21 @@ void CodeGenerator::increment(const Expr& expr, const lang::Increment& node) {
 void CodeGenerator::cast(const Expr& expr, const lang::Cast& node) {
   const Type& from = node.operand->type;
   const Type& to = expr.type;
-  if (from.is(TypeKind::kFloat) || to.is(TypeKind::kFloat))
-    return unsupported(expr.span, "a cast from or to a floating-point number");
+  if (from.is(TypeKind::kFloat)) {
+    if (to.is(TypeKind::kBool)) {
+      Label is_false = asm_.label();
+      condition(*node.operand, is_false);
+      asm_.mov(R0, 1);
+      Label known = asm_.label();
+      asm_.jump(known);
+      asm_.bind(is_false);
+      asm_.mov(R0, 0);
+      return asm_.bind(known);
+    }
+    real(*node.operand);
+    double_to_int();
+    return extend(R0, to);
+  }
   if (from.is(TypeKind::kString) && to.is(TypeKind::kBool)) {
     Place text = place_of(*node.operand);
     asm_.load(Width::B1, R0, text.base, text.offset);

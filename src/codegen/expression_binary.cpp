@@ -23,7 +23,9 @@ bool compares_signed(const lang::Binary& node) {
   return lang::common_integer(*node.left, *node.right, node.op).is_signed();
 }
 
-Cond condition_of(BinaryOp op, bool is_signed) {
+}  // namespace
+
+Cond CodeGenerator::condition_of(BinaryOp op, bool is_signed) {
   switch (op) {
     case BinaryOp::kEqual:
       return Cond::Eq;
@@ -39,6 +41,8 @@ Cond condition_of(BinaryOp op, bool is_signed) {
       return is_signed ? Cond::SGe : Cond::Ge;
   }
 }
+
+namespace {
 
 bool is_number(const lang::Type& type) { return type.is_scalar() || type.casts_to_integer(); }
 
@@ -73,6 +77,9 @@ void CodeGenerator::condition(const Expr& expr, Label if_false) {
   if (expr.type.is(TypeKind::kString)) {
     Place text = place_of(expr);
     asm_.load(Width::B1, R0, text.base, text.offset);
+  } else if (expr.type.is(TypeKind::kFloat)) {
+    real(expr);
+    asm_.alu(Alu::Lsh, R0, 1);  // both zeroes are false
   } else if (is_number(expr.type)) {
     scalar(expr);
   } else {
@@ -92,6 +99,8 @@ void CodeGenerator::operands(const Expr& left, const Expr& right) {
 }
 
 void CodeGenerator::compare(const lang::Binary& node, Label if_false) {
+  if (node.left->type.is(TypeKind::kFloat) || node.right->type.is(TypeKind::kFloat))
+    return compare_real(node, if_false);
   if (!is_number(node.left->type) || !is_number(node.right->type)) return compare_memory(node, if_false);
   Cond cond = inverse(condition_of(node.op, compares_signed(node)));
   const auto* literal = node.right->as<lang::IntLiteral>();
@@ -109,7 +118,7 @@ void CodeGenerator::compare_memory(const lang::Binary& node, Label if_false) {
   const Type &left = node.left->type, &right = node.right->type;
   bool is_equality = node.op == BinaryOp::kEqual || node.op == BinaryOp::kNotEqual;
   bool is_text = left.is(TypeKind::kString) && right.is(TypeKind::kString);
-  if ((!is_equality && !is_text) || left.is(TypeKind::kFloat) || right.is(TypeKind::kFloat))
+  if (!is_equality && !is_text)
     return unsupported(lang::join(node.left->span, node.right->span),
                        fmt::format("'{}' of {} and {}", spell(node.op), left.spell(), right.spell()));
   Label different = node.op == BinaryOp::kEqual ? if_false : asm_.label();
@@ -153,8 +162,6 @@ void CodeGenerator::binary(const Expr& expr, const lang::Binary& node) {
     asm_.bind(done);
     return;
   }
-  if (expr.type.is(TypeKind::kFloat) || node.left->type.is(TypeKind::kFloat))
-    return unsupported(expr.span, "floating-point arithmetic");
   if (node.left->type.is(TypeKind::kPointer) || node.right->type.is(TypeKind::kPointer))
     return pointer_arithmetic(expr, node);
   operands(*node.left, *node.right);

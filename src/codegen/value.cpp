@@ -25,6 +25,10 @@ void CodeGenerator::store(const Expr& expr, const Type& want, Place to) {
     asm_.store(width_of(want.size()), to.base, to.offset, R0);
     return;
   }
+  bool is_computed = expr.as<lang::FloatLiteral>() || expr.as<lang::Binary>() || expr.as<lang::Cast>() ||
+                     expr.as<lang::Increment>() ||
+                     (expr.as<lang::Unary>() && expr.as<lang::Unary>()->op == lang::UnaryOp::kNegate);
+  if (want.is(TypeKind::kFloat) && (is_computed || !(expr.type == want))) return store_real(expr, want, to);
   if (const auto* node = expr.as<lang::StringLiteral>(); node && want.is(TypeKind::kString))
     return store_text(to, node->value, size_of(want));
   if (const auto* node = expr.as<lang::Tuple>(); node && has_fields(want)) {

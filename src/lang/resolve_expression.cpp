@@ -251,7 +251,7 @@ Type Resolver::unary(Expr& expr, Unary& node) {
       return can_be_condition(type) ? Type::boolean() : wrong();
     case UnaryOp::kNegate:
     case UnaryOp::kBitNot:
-      if (type.is(TypeKind::kFloat) && node.op == UnaryOp::kNegate) return type;
+      if (type.is(TypeKind::kFloat) && node.op == UnaryOp::kNegate) return Type::floating(64);
       if (!type.is_integer()) return wrong();
       // As in bpftrace: an unsigned number keeps its width, and the bits of a narrow one are taken as
       // unsigned.
