@@ -14,6 +14,7 @@
 #include "codegen/program.h"
 #include "codegen/unwind_maps.h"
 #include "event/plan.h"
+#include "lang/diagnostics.h"
 #include "lang/source.h"
 #include "lang/type_source.h"
 #include "lang/typed_program.h"
@@ -33,6 +34,7 @@ enum class Loops {
 
 struct Inputs {
   const lang::SourceSet* sources = nullptr;  // for places in messages
+  lang::Diagnostics* diagnostics = nullptr;  // may be null; gets what is wrong at a place, besides the Error
   const lang::TypeSource* types = nullptr;   // may be null: then only the script's own structs are known
   const ArgumentPlaces* places = nullptr;    // may be null: then args, locals and usdt arguments are an Error
   uint32_t possible_cpus = 1;

@@ -89,7 +89,7 @@ Placed place_fields(const Type& type) {
   Placed placed;
   uint64_t most = 1;
   for (const lang::TypeField& field : type.fields()) {
-    uint64_t alignment = alignment_of(field.type);
+    uint64_t alignment = lang::alignment_of(field.type);
     most = std::max(most, alignment);
     uint64_t at = round_up(placed.size, alignment);
     placed.padded = placed.padded || at != placed.size || has_padding(field.type);
@@ -173,31 +173,6 @@ uint64_t size_of(const Type& type) {
   if (type.is(TypeKind::kBuffer)) return 4 + type.size();
   if (type.is(TypeKind::kInet)) return 24;
   return type.size();
-}
-
-uint64_t alignment_of(const Type& type) {
-  switch (type.kind()) {
-    case TypeKind::kBool:
-    case TypeKind::kInt:
-    case TypeKind::kEnum:
-    case TypeKind::kFloat:
-      return std::clamp<uint64_t>(type.size(), 1, 8);
-    case TypeKind::kString:
-    case TypeKind::kMacAddress:
-      return 1;
-    case TypeKind::kBuffer:
-      return 4;
-    case TypeKind::kArray:
-      return alignment_of(type.element());
-    case TypeKind::kTuple:
-    case TypeKind::kRecord: {
-      uint64_t most = 1;
-      for (const lang::TypeField& field : type.fields()) most = std::max(most, alignment_of(field.type));
-      return most;
-    }
-    default:
-      return 8;
-  }
 }
 
 std::vector<uint64_t> field_offsets(const Type& type) { return place_fields(type).offsets; }

@@ -15,7 +15,6 @@ namespace uscope::codegen {
 constexpr uint64_t kStackHeader = 16;  // of a UserStack: pid, tid, count
 
 uint64_t size_of(const lang::Type& type);
-uint64_t alignment_of(const lang::Type& type);
 // Where each field of a tuple or record lies.
 std::vector<uint64_t> field_offsets(const lang::Type& type);
 // Whether some byte between or behind the fields belongs to none.

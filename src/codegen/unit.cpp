@@ -190,7 +190,9 @@ std::string Unit::marked_line(lang::Span span) const {
 }
 
 void Unit::problem(lang::Span span, const std::string& message) {
-  if (!problem_) problem_ = Error(place(span) + ": " + message);
+  if (problem_) return;
+  problem_ = Error(place(span) + ": " + message);
+  if (inputs.diagnostics) inputs.diagnostics->error(span, message);
 }
 
 event::Layout Unit::layout(const lang::Type& type) const { return layout_of(type, typed, inputs.types); }

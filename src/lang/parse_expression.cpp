@@ -438,15 +438,19 @@ ExprPtr Parser::if_expression() {
   return make(begin, std::move(out));
 }
 
+// The parenthesis of sizeof and its like, up to `next`.
+void Parser::type_or_expression(Tok next, std::optional<TypeSpec>& type_out, ExprPtr& operand) {
+  expect(Tok::kLeftParen, "'('");
+  if (type_then(next))
+    type_out = type();
+  else
+    operand = expression();
+}
+
 ExprPtr Parser::size_of() {
   uint32_t begin = take().span.begin;
   SizeOf out;
-  expect(Tok::kLeftParen, "'('");
-  if (type_then(Tok::kRightParen)) {
-    out.type = type();
-  } else {
-    out.operand = expression();
-  }
+  type_or_expression(Tok::kRightParen, out.type, out.operand);
   expect(Tok::kRightParen, "')'");
   return make(begin, std::move(out));
 }
@@ -454,12 +458,7 @@ ExprPtr Parser::size_of() {
 ExprPtr Parser::offset_of() {
   uint32_t begin = take().span.begin;
   OffsetOf out;
-  expect(Tok::kLeftParen, "'('");
-  if (type_then(Tok::kComma)) {
-    out.type = type();
-  } else {
-    out.operand = expression();
-  }
+  type_or_expression(Tok::kComma, out.type, out.operand);
   expect(Tok::kComma, "','");
   do {
     out.path.push_back(expect(Tok::kIdent, "field name").text);
@@ -472,12 +471,7 @@ ExprPtr Parser::type_info() {
   Token word = take();
   TypeInfo out;
   out.only_type = word.text == "typeof";
-  expect(Tok::kLeftParen, "'('");
-  if (type_then(Tok::kRightParen)) {
-    out.type = type();
-  } else {
-    out.operand = expression();
-  }
+  type_or_expression(Tok::kRightParen, out.type, out.operand);
   expect(Tok::kRightParen, "')'");
   return make(word.span.begin, std::move(out));
 }

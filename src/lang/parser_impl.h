@@ -75,6 +75,7 @@ class Parser {
   ExprPtr record(uint32_t begin);
   ExprPtr cast(uint32_t begin);
   ExprPtr if_expression();
+  void type_or_expression(Tok next, std::optional<TypeSpec>& type_out, ExprPtr& operand);
   ExprPtr size_of();
   ExprPtr offset_of();
   ExprPtr type_info();

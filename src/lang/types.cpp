@@ -12,8 +12,6 @@ struct Type::Detail {
   std::vector<TypeField> fields;
 };
 
-namespace {
-
 uint64_t alignment_of(const Type& type) {
   switch (type.kind()) {
     case TypeKind::kBool:
@@ -22,8 +20,10 @@ uint64_t alignment_of(const Type& type) {
     case TypeKind::kFloat:
       return std::clamp<uint64_t>(type.size(), 1, 8);
     case TypeKind::kString:
-    case TypeKind::kBuffer:
+    case TypeKind::kMacAddress:
       return 1;
+    case TypeKind::kBuffer:
+      return 4;
     case TypeKind::kArray:
       return alignment_of(type.element());
     case TypeKind::kTuple:
@@ -36,6 +36,8 @@ uint64_t alignment_of(const Type& type) {
       return 8;
   }
 }
+
+namespace {
 
 // Fields in order at their natural alignment; returns the size, padded at the end.
 uint64_t lay_out(std::vector<TypeField>& fields) {

@@ -159,6 +159,9 @@ struct TypeField {
   bool operator==(const TypeField&) const = default;
 };
 
+// What a value's place in memory is a multiple of, in a tuple, a record, a map and on the stack.
+uint64_t alignment_of(const Type& type);
+
 struct StructLayout {
   std::string name;  // "struct foo"
   uint64_t size = 0;

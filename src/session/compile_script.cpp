@@ -70,11 +70,13 @@ std::optional<lang::TypedProgram> ScriptCompiler::compile(std::string& messages)
 }
 
 Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& program,
-                                                   std::optional<pid_t> child,
-                                                   const ChosenEngine& engine) const {
+                                                   std::optional<pid_t> child, const ChosenEngine& engine,
+                                                   std::string& messages) const {
   ScriptPlaces places(types_);
   codegen::Inputs inputs;
   inputs.sources = &sources_;
+  lang::Diagnostics diagnostics;
+  inputs.diagnostics = &diagnostics;
   inputs.types = &types_;
   inputs.places = &places;
   inputs.loops = can_count_loops() ? codegen::Loops::MayGoto : codegen::Loops::Walked;
@@ -92,7 +94,9 @@ Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& pro
     if (child) processes.push_back(uint32_t(*child));
     if (request_.pid) processes.push_back(uint32_t(*request_.pid));
   }
-  return codegen::generate(program, inputs);
+  auto compiled = codegen::generate(program, inputs);
+  messages = diagnostics.render(sources_);
+  return compiled;
 }
 
 std::string ScriptCompiler::tree() {

@@ -22,9 +22,10 @@ class ScriptCompiler {
 
   // Nothing if the script is wrong; `messages` gets what the compiler has to say.
   std::optional<lang::TypedProgram> compile(std::string& messages);
-  // `child` is the process of -c.
+  // `child` is the process of -c; what is wrong at a place of the script is in `messages`, as compile() has
+  // it.
   Result<codegen::Compiled> generate(const lang::TypedProgram& program, std::optional<pid_t> child,
-                                     const ChosenEngine& engine = {}) const;
+                                     const ChosenEngine& engine, std::string& messages) const;
 
   ScriptProbes& probes() { return probes_; }
   ScriptTypes& types() { return types_; }

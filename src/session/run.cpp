@@ -320,8 +320,13 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   }
   show_program(request, compiler, *program, report);
   TRY(ChosenEngine chosen, choose_engine(request.engine, *program, scope.pid));
-  TRY(codegen::Compiled compiled,
-      compiler.generate(*program, child ? std::optional(child->pid()) : std::nullopt, chosen));
+  std::optional<pid_t> child_pid = child ? std::optional(child->pid()) : std::nullopt;
+  auto generated = compiler.generate(*program, child_pid, chosen, messages);
+  if (!generated && !messages.empty()) {
+    report(messages);
+    return 1;
+  }
+  TRY(codegen::Compiled compiled, std::move(generated));
   bool has_process = child || request.pid || !request.dwarf_pids.empty();
   if (request.is_bpftrace && compiled.uses_dw_ustack && !has_process)
     return fail("dw_ustack requires a target process. Use -p, -c, or --dwarf-pid to specify one.");
