@@ -74,6 +74,8 @@ const ReturnProbes::Exits& ReturnProbes::exits_of(const ImageSymbols& image, Ima
     if (exit.kind == ExitKind::conditional_tail_jump &&
         (instruction == nullptr || instruction->kind != x86::Kind::conditional_jump))
       found.gap = "it leaves by a jump that counts";
+    else if (exit.kind == ExitKind::conditional_tail_jump && !knows_flags_)
+      found.gap = "it leaves by a jump on a condition, which this engine does not see";
   }
   return found;
 }

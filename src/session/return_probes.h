@@ -36,8 +36,12 @@ struct ReturnProbe {
 
 class ReturnProbes {
  public:
-  ReturnProbes(codegen::Program& program, bool use_kernel_returns)
-      : program_(program), tail_calls_(program), use_kernel_returns_(use_kernel_returns) {}
+  // `knows_flags`: whether the engine's code sees the processor's flags, which decide conditional jumps.
+  ReturnProbes(codegen::Program& program, bool use_kernel_returns, bool knows_flags = true)
+      : program_(program),
+        tail_calls_(program),
+        use_kernel_returns_(use_kernel_returns),
+        knows_flags_(knows_flags) {}
 
   struct Placed {
     uint32_t code = 0;
@@ -82,7 +86,7 @@ class ReturnProbes {
 
   codegen::Program& program_;
   codegen::TailCalls tail_calls_;
-  bool use_kernel_returns_;
+  bool use_kernel_returns_, knows_flags_;
   std::map<Key, Exits> exits_;
   std::set<std::tuple<const symbols::ImageSymbols*, uint64_t, uint32_t, uint64_t>> followed_;
   std::map<uint32_t, uint64_t> mark_cookies_;    // by code, where the code does not ask for its cookie

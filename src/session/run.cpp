@@ -333,7 +333,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   std::vector<CodeAtPoint> points = points_of(*program, compiled);
   if (points.empty() && request.mode == ScriptMode::Run)
     return fail("No probes attached; use --test to run test probes.");
-  ReturnProbes returns(compiled.program, program->settings.kernel_return_probes);
+  ReturnProbes returns(compiled.program, program->settings.kernel_return_probes, !chosen.is_inproc);
   ScriptProbes::Placement placement = compiler.probes().attachments(points, returns);
   if (request.with_warnings)
     for (const std::string& text : placement.warnings) report("WARNING: " + text + "\n");
