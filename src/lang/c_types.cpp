@@ -30,14 +30,14 @@ std::string_view take_word(std::string_view& text) {
 // The lines that start with `#`: conditions decide which definitions count.
 class Directives {
  public:
-  Directives(std::map<std::string, std::string, std::less<>>& defines, std::vector<std::string>& includes)
+  Directives(std::map<std::string, std::string, std::less<>>& defines, std::vector<CTypes::Include>& includes)
       : defines_(defines), includes_(includes) {}
 
   bool active() const {
     return std::ranges::all_of(conditions_, [](bool on) { return on; });
   }
 
-  void line(std::string_view text) {
+  void line(std::string_view text, Span span) {
     text.remove_prefix(1);
     std::string_view directive = take_word(text);
     if (directive == "ifdef" || directive == "ifndef") {
@@ -56,7 +56,7 @@ class Directives {
       auto found = defines_.find(take_word(text));
       if (found != defines_.end()) defines_.erase(found);
     } else if (directive == "include") {
-      includes_.emplace_back(trimmed(text));
+      includes_.push_back({std::string(trimmed(text)), span});
     }
   }
 
@@ -90,7 +90,7 @@ class Directives {
   }
 
   std::map<std::string, std::string, std::less<>>& defines_;
-  std::vector<std::string>& includes_;
+  std::vector<CTypes::Include>& includes_;
   std::vector<bool> conditions_;
 };
 
@@ -102,7 +102,7 @@ CTypes CTypes::read(const Program& script, const SourceSet& sources, const TypeS
   Directives directives(out.defines_, out.includes_);
   for (const CDefinition& definition : script.c_definitions) {
     if (definition.text.starts_with('#')) {
-      directives.line(definition.text);
+      directives.line(definition.text, definition.span);
     } else if (directives.active()) {
       CParser(out, sources.at(definition.span.source), definition.span, program, diagnostics).run();
     }

@@ -30,7 +30,12 @@ class CTypes {
   const std::vector<Enumerator>* enumerators(std::string_view enum_name) const;
   // The text that a #define puts in the name's place.
   const std::map<std::string, std::string, std::less<>>& defines() const { return defines_; }
-  const std::vector<std::string>& includes() const { return includes_; }
+  // Headers that the script asks for, as it spells them: <a.h> or "a.h". What they define is not read.
+  struct Include {
+    std::string spelled;
+    Span span;
+  };
+  const std::vector<Include>& includes() const { return includes_; }
 
  private:
   friend class CParser;
@@ -40,7 +45,7 @@ class CTypes {
   std::map<std::string, std::vector<Enumerator>, std::less<>> enums_;
   std::map<std::string, Constant, std::less<>> constants_;
   std::map<std::string, std::string, std::less<>> defines_;
-  std::vector<std::string> includes_;
+  std::vector<Include> includes_;
 };
 
 // Pass: names that #define gave a value become that value.

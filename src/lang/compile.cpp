@@ -113,6 +113,19 @@ void add_probe(TypedProgram& out, Probe& probe, const CompileInputs& inputs, Dia
     say_empty(probe.head, hint, out.settings.missing_probes, diagnostics);
 }
 
+// In the words that bpftrace's C compiler has for it: its script of definitions begins on line 2.
+void check_headers(const CTypes& c_types, const CompileInputs& inputs, Diagnostics& diagnostics) {
+  size_t line = 1;
+  for (const CTypes::Include& include : c_types.includes()) {
+    ++line;
+    if (include.spelled.size() < 2) continue;
+    std::string name = include.spelled.substr(1, include.spelled.find_last_of(">\"") - 1);
+    if (inputs.has_header && !inputs.has_header(name))
+      diagnostics.error(include.span,
+                        fmt::format("definitions.h:{}:10: fatal error: '{}' file not found", line, name));
+  }
+}
+
 // The type of a parameter or result, of the plain kinds that functions take.
 Type signature_type(const TypeSpec& spec, const CTypes& c_types, const TypeSource& types,
                     Diagnostics& diagnostics) {
@@ -165,6 +178,7 @@ std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const C
   if (!import_scripts(*program, sources, inputs.loader, seen, diagnostics)) return std::nullopt;
   out.options = apply_parameters(*program, inputs.command_line, diagnostics);
   out.c_types = CTypes::read(*program, sources, types, diagnostics);
+  check_headers(out.c_types, inputs, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   expand_macros(*program, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;

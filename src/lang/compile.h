@@ -32,8 +32,9 @@ using ScriptLoader = std::function<std::optional<std::string>(const std::string&
 struct CompileInputs {
   CommandLine command_line;
   Environment environment = [](const std::string&) { return std::nullopt; };
-  ProbeMatcher matcher;  // empty: attach points stand for themselves
-  ScriptLoader loader;   // empty: nothing can be imported
+  ProbeMatcher matcher;                                     // empty: attach points stand for themselves
+  ScriptLoader loader;                                      // empty: nothing can be imported
+  std::function<bool(const std::string& name)> has_header;  // empty: all are there
   bool allow_unsafe = false;
 };
 

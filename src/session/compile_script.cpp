@@ -59,6 +59,14 @@ lang::CompileInputs ScriptCompiler::inputs() {
     auto text = read_text_file(path);
     return text ? std::optional<std::string>(std::move(*text)) : std::nullopt;
   };
+  inputs.has_header = [this](const std::string& name) {
+    std::vector<std::string> folders = request_.include_folders;
+    for (const char* usual : {".", "/usr/include", "/usr/local/include", "/usr/include/x86_64-linux-gnu"})
+      folders.emplace_back(usual);
+    return std::ranges::any_of(folders, [&](const std::string& folder) {
+      return ::access((folder + "/" + name).c_str(), R_OK) == 0;
+    });
+  };
   return inputs;
 }
 
