@@ -30,6 +30,15 @@ struct ArgumentPlace {
   uint32_t size = 8;        // of a usdt's argument: 1, 2, 4 or 8 bytes count,
   bool is_signed = false;   // and are extended by this
   bool is_offset = false;   // Context: the value is the address of what lies at this offset of the record
+
+  // A value in several places: bytes of each, one after the other. Where there are any, nothing above counts.
+  struct Part;
+  std::vector<Part> parts = {};
+};
+
+struct ArgumentPlace::Part {
+  ArgumentPlace place;
+  uint32_t size = 0;
 };
 
 class ArgumentPlaces {

@@ -205,7 +205,7 @@ void CodeGenerator::store_builtin(const Expr& expr, const std::string& name, Pla
 
 void CodeGenerator::user_symbol(Place to, bool with_probe) {
   asm_.store(Width::B8, to.base, to.offset, R0);
-  pid_tid(false, false);
+  pid_tid(false, true);
   asm_.store(Width::B4, to.base, to.offset + 8, R0);
   if (!with_probe) return asm_.store(Width::B4, to.base, to.offset + 12, kNoProbe);
   cookie(R0);

@@ -154,6 +154,7 @@ class CodeGenerator {
   Located locate_field(const Expr& expr, const lang::Field& node);
   Located locate_index(const Expr& expr, const lang::Index& node);
   Located locate_argument(const Expr& expr, const lang::Field& node, bool is_local);
+  void store_parts(const std::vector<ArgumentPlace::Part>& parts, Place to, uint64_t size);
   void place_value(const ArgumentPlace& place);
   Located locate_in_context(const Expr& expr, const ArgumentPlace& place);
   void read_user(Place to, uint64_t size);  // from R0

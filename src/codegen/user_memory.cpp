@@ -3,6 +3,7 @@
 
 #include "codegen/code_generator.h"
 #include "codegen/layout_of.h"
+#include "lang/functions.h"
 
 namespace uscope::codegen {
 
@@ -110,6 +111,10 @@ CodeGenerator::Located CodeGenerator::locate_argument(const Expr& expr, const la
     unsupported(expr.span, (is_local ? "locals." : "args.") + node.name + " at this probe");
     return {};
   }
+  if (site_.attach->kind == lang::ProbeKind::kUsdt && !is_local) {
+    argument_number(expr, node.name, lang::argument_number(node.name));
+    return ours(keep(R0));
+  }
   depends_on_place_ = true;
   auto place =
       is_local ? places->local(*site_.attach, node.name) : places->argument(*site_.attach, node.name);
@@ -118,6 +123,12 @@ CodeGenerator::Located CodeGenerator::locate_argument(const Expr& expr, const la
     return {};
   }
   if (place->start == ArgumentPlace::Start::Context) return locate_in_context(expr, *place);
+  if (!place->parts.empty()) {
+    uint64_t size = user_size(expr.type);
+    Place whole = frame_.allocate(std::max<uint64_t>(size, 8));
+    store_parts(place->parts, whole, size);
+    return ours(whole);
+  }
   place_value(*place);
   if (place->is_address) return outside(false, 0);
   if (size_of(expr.type) > 8) unsupported(expr.span, node.name + " (a large value in registers)");
@@ -160,6 +171,22 @@ void CodeGenerator::store_arguments(const Expr& expr, bool is_local, const Type&
     lang::Field field{nullptr, expr.type.fields()[i].name, expr.span};
     Located located = locate_argument(part, field, is_local);
     store_located(located, part.type, to.at(offsets[i]), want.fields()[i].type);
+  }
+}
+
+// What lies in several places -> ours.
+void CodeGenerator::store_parts(const std::vector<ArgumentPlace::Part>& parts, Place to, uint64_t size) {
+  clear(to, size);
+  uint64_t offset = 0;
+  for (const ArgumentPlace::Part& part : parts) {
+    uint64_t bytes = std::min<uint64_t>(part.size, size - offset);
+    if (bytes == 0) break;
+    place_value(part.place);
+    if (part.place.is_address)
+      read_user(to.at(offset), bytes);
+    else
+      copy(to.at(offset), keep(R0), std::min<uint64_t>(bytes, 8));
+    offset += bytes;
   }
 }
 

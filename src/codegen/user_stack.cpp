@@ -42,7 +42,7 @@ void CodeGenerator::user_stack(const Expr& expr, Place to) {
     return asm_.bind(end);
   }
   clear(to, size);
-  pid_tid(false, false);
+  pid_tid(false, true);
   asm_.store(Width::B4, to.base, to.offset, R0);
   asm_.mov(R1, kContext);
   address(R2, to.at(kStackHeader));
@@ -93,7 +93,7 @@ void CodeGenerator::unwound_stack(const VmaLayout& layout, uint64_t size, Place 
   Place block = frame_.allocate_scratch(UnwindBlock::kSize + (size + 7) / 8 * 8);
   Place state = frame_.allocate_stack(UnwindFrame::kSize);
   clear(block.at(UnwindBlock::kStack), size);
-  pid_tid(false, false);
+  pid_tid(false, true);
   asm_.store(Width::B4, block.base, block.offset + UnwindBlock::kProcess, R0);
   take_registers(block);
   asm_.mov(R1, 0);

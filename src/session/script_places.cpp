@@ -114,11 +114,9 @@ std::optional<uint32_t> context_offset(uint32_t number) {
   return offsets[number];
 }
 
-Result<ArgumentPlace> to_place(const image::Location& location, ImageAddr site) {
-  if (location.pieces.empty()) return fail("it has no place here");
-  if (location.pieces.size() > 1)
-    return fail("it is spread over several places, which probes cannot join yet");
-  const LocPiece& piece = location.pieces.front();
+namespace {
+
+Result<ArgumentPlace> piece_place(const LocPiece& piece, ImageAddr site) {
   ArgumentPlace place;
   switch (piece.kind) {
     case LocPiece::Kind::OptimizedOut:
@@ -139,6 +137,21 @@ Result<ArgumentPlace> to_place(const image::Location& location, ImageAddr site) 
   if (piece.bit_offset != 0) return fail("it is a part of a register");
   TRY_STATUS(add_steps(piece.ops, site, place));
   return place;
+}
+
+}  // namespace
+
+Result<ArgumentPlace> to_place(const image::Location& location, ImageAddr site) {
+  if (location.pieces.empty()) return fail("it has no place here");
+  if (location.pieces.size() == 1) return piece_place(location.pieces.front(), site);
+  ArgumentPlace whole;
+  for (const LocPiece& piece : location.pieces) {
+    TRY(ArgumentPlace place, piece_place(piece, site));
+    if (piece.bit_size == 0 || piece.bit_size % 8 != 0)
+      return fail("it is spread over several places of unknown sizes");
+    whole.parts.push_back({std::move(place), uint32_t(piece.bit_size / 8)});
+  }
+  return whole;
 }
 
 Result<ArgumentPlace> ScriptPlaces::argument(const lang::AttachSpec& probe, std::string_view name) const {

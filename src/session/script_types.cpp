@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "image/usdt/notes.h"
 #include "session/tracepoint_arguments.h"
 #include "symbols/lookup.h"
 
@@ -130,6 +131,12 @@ lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth)
     case Kind::MemberPointer:
       return lang::Type::uint64();
     case Kind::Array: {
+      // char[N] is text.
+      const Type& of = image::strip_aliases(
+          info.type(type.target), [&info](TypeId target) -> const Type& { return info.type(target); });
+      if (type.dimensions.size() == 1 && type.dimensions[0].value_or(0) > 0 && of.kind == Kind::Character &&
+          of.size == 1 && of.is_signed)
+        return lang::Type::string(*type.dimensions[0]);
       lang::Type element = to_type(image, type.target, depth + 1);
       uint64_t size = element.size();
       bool is_text = is_plain_char(info, type.target);
@@ -238,8 +245,23 @@ std::vector<lang::Enumerator> ScriptTypes::enumerators(std::string_view enum_nam
   return out;
 }
 
+std::optional<std::vector<lang::NamedValue>> ScriptTypes::usdt_values(const AttachSpec& probe) const {
+  const ImageSymbols* image = image_of(probe);
+  if (image == nullptr || !image->is_elf()) return std::nullopt;
+  for (const image::UsdtProbe& usdt : image::read_usdt_probes(image->elf())) {
+    if (usdt.provider != probe.provider || usdt.name != probe.function || usdt.sites.empty()) continue;
+    std::vector<lang::NamedValue> values;
+    for (const image::UsdtArgument& argument : usdt.sites.front().arguments)
+      values.push_back({"arg" + std::to_string(values.size()),
+                        lang::Type::integer(argument.size * 8u, argument.is_signed)});
+    return values;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::vector<lang::NamedValue>> ScriptTypes::arguments(const AttachSpec& probe) const {
   if (probe.kind == lang::ProbeKind::kTracepoint) return tracepoint_arguments(probe);
+  if (probe.kind == lang::ProbeKind::kUsdt) return usdt_values(probe);
   auto at = site(probe);
   auto function = at ? at->image->debug_info().function_at(at->address) : std::nullopt;
   if (!function) return std::nullopt;

@@ -39,6 +39,9 @@ class ScriptTypes final : public lang::TypeSource {
   std::optional<lang::Type> global(const lang::AttachSpec& probe, std::string_view name) const override;
 
  private:
+  // arg0 and so on of a usdt probe.
+  std::optional<std::vector<lang::NamedValue>> usdt_values(const lang::AttachSpec& probe) const;
+
   struct Named {
     const symbols::ImageSymbols* image = nullptr;
     image::TypeId type;
