@@ -137,21 +137,24 @@ Status KernelEngine::check(const Attachment& attachment) const {
 Result<AttachReport> KernelEngine::attach(const std::vector<Attachment>& attachments) {
   for (const Attachment& attachment : attachments) TRY_STATUS(check(attachment));
   AttachReport report;
-  for (size_t i = 0; i < attachments.size(); i++) {
+  // The kernel runs what was attached last to a place first: backwards, so that probes run in the script's
+  // order.
+  for (size_t i = attachments.size(); i-- > 0;) {
     const Attachment& attachment = attachments[i];
-    if (!is_user_probe(attachment)) {
-      if (auto status = attach_event(attachment); !status)
-        report.failures.push_back({i, 0, std::move(status).error()});
-      else
-        report.attached_sites++;
-      continue;
-    }
+    if (!is_user_probe(attachment)) continue;
     TRY(AttachedUprobes attached, attach_uprobes(attachment));
     report.attached_sites += attachment.sites.size() - attached.failures.size();
     for (SiteFailure& failure : attached.failures)
       report.failures.push_back({i, failure.site, std::move(failure.error)});
     attached.failures.clear();
     uprobes_.push_back(std::move(attached));
+  }
+  for (size_t i = 0; i < attachments.size(); i++) {
+    if (is_user_probe(attachments[i])) continue;
+    if (auto status = attach_event(attachments[i]); !status)
+      report.failures.push_back({i, 0, std::move(status).error()});
+    else
+      report.attached_sites++;
   }
   return report;
 }
