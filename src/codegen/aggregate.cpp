@@ -10,11 +10,11 @@ namespace uscope::codegen {
 using enum Reg;
 using lang::TypeKind;
 
-void CodeGenerator::aggregate(const lang::Stmt& stmt, const lang::MapAccess& access, const lang::Call& node) {
+void CodeGenerator::aggregate(lang::Span span, const lang::MapAccess& access, const lang::Call& node) {
   const Unit::ScriptMap& map = unit_.script_map(access.name);
   const lang::MapInfo& info = *map.info;
   TypeKind kind = info.value.kind();
-  if (kind == TypeKind::kTseries) return tseries(stmt, map, access, node);
+  if (kind == TypeKind::kTseries) return tseries(span, map, access, node);
   Place operand;
   if (!node.arguments.empty()) {
     scalar(*node.arguments[0]);
@@ -24,7 +24,7 @@ void CodeGenerator::aggregate(const lang::Stmt& stmt, const lang::MapAccess& acc
   }
   Place key = map_key(map, access.key.get());
   Label failed = asm_.label();
-  lookup_or_add(map, key, stmt.span, failed);
+  lookup_or_add(map, key, span, failed);
   switch (kind) {
     case TypeKind::kCount:
       asm_.mov(R1, 1);
@@ -57,27 +57,27 @@ void CodeGenerator::aggregate(const lang::Stmt& stmt, const lang::MapAccess& acc
       break;
     }
     default:
-      unsupported(stmt.span, node.name + "()");
+      unsupported(span, node.name + "()");
   }
   asm_.bind(failed);
 }
 
 // The interval's words at R0: {value, count, epoch}; see event/aggregate.h.
-void CodeGenerator::tseries(const lang::Stmt& stmt, const Unit::ScriptMap& map, const lang::MapAccess& access,
+void CodeGenerator::tseries(lang::Span span, const Unit::ScriptMap& map, const lang::MapAccess& access,
                             const lang::Call& node) {
   const lang::MapInfo& info = *map.info;
   const std::string& how = info.tseries_aggregation;
   auto intervals = int32_t(map.value_size / 24);
   scalar(*node.arguments[0]);
   Place value = keep(R0);
-  asm_.call(BPF_FUNC_ktime_get_boot_ns);
+  series_time();
   Place now = keep(R0);
   asm_.mov(R1, int64_t(info.tseries_interval_ns));
   asm_.alu(Alu::Div, R0, R1);
   Place epoch = keep(R0);
   Place key = map_key(map, access.key.get());
   Label failed = asm_.label(), fresh = asm_.label();
-  lookup_or_add(map, key, stmt.span, failed);
+  lookup_or_add(map, key, span, failed);
   load_slot(R3, epoch);
   asm_.mov(R1, R3);
   asm_.alu(Alu::Mod, R1, intervals);
@@ -110,6 +110,18 @@ void CodeGenerator::tseries(const lang::Stmt& stmt, const Unit::ScriptMap& map, 
   asm_.store(Width::B8, R0, 8, R4);
   asm_.store(Width::B8, R0, 16, R3);
   asm_.bind(failed);
+}
+
+// The time that a value of a series belongs to -> R0: now, or what the script keeps in the map that the
+// environment names, by which tests make the time go on.
+void CodeGenerator::series_time() {
+  const std::string& clock = unit_.typed.settings.series_clock_map;
+  auto found = clock.empty() ? unit_.typed.maps.end() : unit_.typed.maps.find(clock);
+  if (found == unit_.typed.maps.end() || found->second.key || !found->second.value.is_scalar())
+    return asm_.call(BPF_FUNC_ktime_get_boot_ns);
+  lang::MapAccess access;
+  access.name = clock;
+  read_map(Expr(), access);
 }
 
 // [R0] = {value, is_set}.

@@ -54,6 +54,14 @@ class ArgumentPlaces {
   virtual Result<ArgumentPlace> usdt_argument(const lang::AttachSpec& probe, size_t, size_t) const {
     return fail("the arguments of " + probe.text + " are not known");
   }
+  // The address of a symbol of the program, as a value.
+  virtual Result<ArgumentPlace> symbol(const lang::AttachSpec&, std::string_view) const {
+    return fail("the program's symbols are not known here");
+  }
+  // The number of the goroutine that runs there.
+  virtual Result<ArgumentPlace> goroutine(const lang::AttachSpec&) const {
+    return fail("goid is known in Go programs only");
+  }
 };
 
 }  // namespace uscope::codegen

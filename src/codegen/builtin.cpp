@@ -33,7 +33,7 @@ constexpr std::array kRegisters = {
     RegisterName{"orig_rax", 120},
 };
 constexpr std::array<int32_t, 6> kArguments = {112, 104, 96, 88, 72, 64};  // System V: di si dx cx r8 r9
-constexpr int32_t kStackPointer = 152, kResult = 80, kInstruction = 128;
+constexpr int32_t kStackPointer = 152, kResult = 80, kInstruction = 128, kCodeSegment = 136;
 
 constexpr int32_t kNoProbe = -1;  // in a UserSymbol: the address is what counts
 
@@ -80,15 +80,45 @@ void CodeGenerator::builtin(const Expr& expr, const std::string& name) {
     asm_.load(Width::B8, R0, kContext, kResult);
     extend(R0, expr.type);
   } else if (name == "cpid") {
-    if (!unit_.inputs.child_pid) return unit_.problem(expr.span, "cpid needs a command to run (-c)");
-    asm_.mov(R0, *unit_.inputs.child_pid);
+    child_pid(expr);
+  } else if (name == "ppid") {
+    parent_pid(expr);
+  } else if (name == "goid") {
+    if (!unit_.inputs.places || site_.kind != CodeKind::UserProbe)
+      return unsupported(expr.span, "goid at this probe");
+    depends_on_place_ = true;
+    place_number(expr, unit_.inputs.places->goroutine(*site_.attach));
   } else if (name == "has_cpid") {
     asm_.mov(R0, unit_.inputs.child_pid ? 1 : 0);
-  } else if (name == "usermode" && site_.kind == CodeKind::UserProbe) {
-    asm_.mov(R0, 1);
+  } else if (name == "usermode") {
+    user_mode();
   } else {
     unsupported(expr.span, name + " at this probe");
   }
+}
+
+// What was interrupted is the program's own code, except where a timer of the processor interrupts.
+void CodeGenerator::user_mode() {
+  asm_.mov(R0, 1);
+  if (site_.kind != CodeKind::PerfEvent) return;
+  asm_.load(Width::B8, R1, kContext, kCodeSegment);
+  Label done = asm_.label();
+  asm_.alu(Alu::And, R1, 3);  // the privilege level: 3 is the program's, 0 the kernel's
+  asm_.jump_if(Cond::Ne, R1, 0, done);
+  asm_.mov(R0, 0);
+  asm_.bind(done);
+}
+
+void CodeGenerator::child_pid(const Expr& expr) {
+  if (!unit_.inputs.child_pid)
+    message(event::FormatKind::Warnf, "No child command (`-c`); cpid is zero", expr.span);
+  asm_.mov(R0, int64_t(unit_.inputs.child_pid.value_or(0)));
+}
+
+void CodeGenerator::place_number(const Expr& expr, const Result<ArgumentPlace>& place) {
+  if (!place) return unit_.problem(expr.span, place.error().message());
+  reading_ = expr.span;
+  place_value(*place);
 }
 
 void CodeGenerator::pid_tid(bool is_tid, bool in_namespace) {
@@ -150,6 +180,11 @@ void CodeGenerator::clock(std::string_view mode, lang::Span span) {
   if (mode == "boot") return asm_.call(BPF_FUNC_ktime_get_boot_ns);
   if (mode == "monotonic") return asm_.call(BPF_FUNC_ktime_get_ns);
   if (mode == "tai") return asm_.call(BPF_FUNC_ktime_get_tai_ns);
+  if (mode == "sw_tai") {
+    asm_.call(BPF_FUNC_ktime_get_boot_ns);
+    asm_.mov(R1, unit_.inputs.boot_to_tai_ns);
+    return asm_.alu(Alu::Add, R0, R1);
+  }
   unsupported(span, fmt::format("nsecs({})", mode));
 }
 
@@ -198,7 +233,9 @@ void CodeGenerator::store_builtin(const Expr& expr, const std::string& name, Pla
     asm_.alu(Alu::Rsh, R0, 32);
     return store_slot(to, R0);
   }
+  if (name == "pcomm" && want.is(TypeKind::kString)) return store_parent_comm(expr, to, size);
   if (name == "ustack") return user_stack(expr, to);
+  if (name == "kstack") return kernel_stack(expr, to);
   if (name == "args" || name == "locals") return store_arguments(expr, name == "locals", want, to);
   unsupported(expr.span, name);
 }

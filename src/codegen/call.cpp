@@ -1,12 +1,11 @@
 // Functions of the language, each to the part that knows it.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <optional>
 
 #include "codegen/code_generator.h"
 #include "codegen/layout_of.h"
+#include "lang/signals.h"
 
 namespace uscope::codegen {
 
@@ -15,16 +14,10 @@ using lang::TypeKind;
 
 namespace {
 
-constexpr std::array<std::string_view, 32> kSignals = {
-    "",     "HUP",  "INT",  "QUIT", "ILL",    "TRAP",   "ABRT",  "BUS",  "FPE",  "KILL", "USR1",
-    "SEGV", "USR2", "PIPE", "ALRM", "TERM",   "STKFLT", "CHLD",  "CONT", "STOP", "TSTP", "TTIN",
-    "TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF",   "WINCH", "IO",   "PWR",  "SYS"};
-
 std::optional<event::FormatKind> format_kind(std::string_view name) {
   if (name == "printf") return event::FormatKind::Printf;
   if (name == "errorf") return event::FormatKind::Errorf;
   if (name == "warnf") return event::FormatKind::Warnf;
-  if (name == "debugf") return event::FormatKind::Debugf;
   if (name == "system") return event::FormatKind::System;
   if (name == "cat") return event::FormatKind::Cat;
   return std::nullopt;
@@ -37,6 +30,7 @@ void CodeGenerator::call(const Expr& expr, const lang::Call& node) {
   Temporaries temporaries(frame_);
   const std::string& name = node.name;
   if (auto kind = format_kind(name)) return print_format(expr, node, *kind);
+  if (name == "debugf") return debug_print(expr, node);
   if (name == "print") return print(expr, node);
   if (name == "time") return print_format(expr, node, event::FormatKind::Time);
   if (name == "join") return join(expr, node);
@@ -52,7 +46,17 @@ void CodeGenerator::call(const Expr& expr, const lang::Call& node) {
   if (name == "strcontains" || name == "strstr") return text_search(expr, node, name == "strstr");
   if (name == "strcap") return asm_.mov(R0, int64_t(size_of(node.arguments[0]->type)));
   if (name == "reg") return register_at(expr, node.arguments[0]->as<lang::StringLiteral>()->value);
-  if (name == "uptr") return scalar(*node.arguments[0]);
+  if (name == "uptr" || name == "kptr") return scalar(*node.arguments[0]);
+  if (name == "memcmp") return memory_compare(expr, node);
+  if (name == "kaddr") return kernel_address(expr, node);
+  if (name == "cgroupid") return cgroup_number(expr, node);
+  if (name == "uaddr") {
+    if (!unit_.inputs.places || site_.kind != CodeKind::UserProbe)
+      return unsupported(expr.span, "uaddr() at this probe");
+    depends_on_place_ = true;
+    const std::string& symbol = node.arguments[0]->as<lang::StringLiteral>()->value;
+    return place_number(expr, unit_.inputs.places->symbol(*site_.attach, symbol));
+  }
   if (name == "nsecs" || name == "pid" || name == "tid") {
     const auto* word = node.arguments.empty() ? nullptr : node.arguments[0]->as<lang::Identifier>();
     std::string mode = word ? word->name : "";
@@ -63,22 +67,7 @@ void CodeGenerator::call(const Expr& expr, const lang::Call& node) {
     if (expr.type.size() > 1) asm_.byte_swap(R0, int32_t(expr.type.size() * 8));
     return;
   }
-  if (name == "assert") {
-    Label failed = asm_.label(), fine = asm_.label();
-    condition(*node.arguments[0], failed);
-    asm_.jump(fine);
-    asm_.bind(failed);
-    event::Format format{event::FormatKind::Errorf,
-                         node.arguments[1]->as<lang::StringLiteral>()->value,
-                         {},
-                         unit_.place(expr.span)};
-    format.arguments.kind = event::Layout::Kind::Tuple;
-    send(begin_record(event::RecordKind::Printf, unit_.add_format(std::move(format)), 0), 8);
-    send(begin_record(event::RecordKind::Exit, 1, 0), 8);
-    asm_.jump(end_);
-    asm_.bind(fine);
-    return;
-  }
+  if (name == "assert") return assert_call(expr, node);
   if (name == "static_assert") return;
   for (const lang::TypedFunction& function : unit_.typed.functions) {
     if (function.name == name) {
@@ -100,6 +89,8 @@ void CodeGenerator::store_call(const Expr& expr, const lang::Call& node, const T
   const std::string& name = node.name;
   if (name == "str") return store_str(expr, node, to, size_of(want));
   if (name == "ustack" || name == "dw_ustack") return user_stack(expr, to);
+  if (name == "kstack") return kernel_stack(expr, to);
+  if (name == "str_concat") return store_concatenation(expr, node, to, size_of(want));
   if (!(expr.type == want) && !(name == "buf" && size_of(want) >= size_of(expr.type))) {
     Place own = frame_.allocate(size_of(expr.type));
     store_call(expr, node, expr.type, own);
@@ -113,9 +104,16 @@ void CodeGenerator::store_call(const Expr& expr, const lang::Call& node, const T
     scalar(*node.arguments[0]);
     return user_symbol(to, false);
   }
-  if (name == "strerror") {
+  if (name == "strerror" || name == "signal_name" || name == "ksym") {
     scalar(*node.arguments[0]);
     return store_slot(to, R0);
+  }
+  if (name == "cgroup_path") {
+    event::Format format;
+    if (node.arguments.size() > 1) format.text = node.arguments[1]->as<lang::StringLiteral>()->value;
+    scalar(*node.arguments[0]);
+    store_slot(to, R0);
+    return asm_.store(Width::B8, to.base, to.offset + 8, int32_t(unit_.add_format(std::move(format))));
   }
   if (name == "strftime") {
     event::Format format{
@@ -125,13 +123,9 @@ void CodeGenerator::store_call(const Expr& expr, const lang::Call& node, const T
     asm_.store(Width::B8, to.base, to.offset + 8, int32_t(unit_.add_format(std::move(format))));
     return;
   }
-  if (name == "ntop" && node.arguments.size() == 1 && node.arguments[0]->type.is_integer()) {
-    clear(to, size_of(want));
-    scalar(*node.arguments[0]);
-    asm_.store(Width::B8, to.base, to.offset, 2);  // AF_INET
-    asm_.store(Width::B4, to.base, to.offset + 8, R0);
-    return;
-  }
+  if (name == "ntop") return store_ntop(expr, node, to);
+  if (name == "macaddr") return store_macaddr(expr, node, to);
+  if (name == "pton") return store_pton(expr, node, to);
   for (const lang::TypedFunction& function : unit_.typed.functions) {
     if (function.name != name) continue;
     Place result = call_function(expr, node, function);
@@ -150,14 +144,32 @@ void CodeGenerator::exit_call(const lang::Call& node) {
   asm_.jump(end_);
 }
 
+// A message of uscope's own about a place in the script.
+void CodeGenerator::message(event::FormatKind kind, std::string text, lang::Span span) {
+  Temporaries temporaries(frame_);
+  for (size_t at = 0; (at = text.find('%', at)) != std::string::npos; at += 2) text.insert(at, "%");
+  event::Format format{kind, std::move(text), {}, unit_.place(span), unit_.marked_line(span)};
+  format.arguments.kind = event::Layout::Kind::Tuple;
+  send(begin_record(event::RecordKind::Printf, unit_.add_format(std::move(format)), 0), 8);
+}
+
+void CodeGenerator::assert_call(const Expr& expr, const lang::Call& node) {
+  Label failed = asm_.label(), fine = asm_.label();
+  condition(*node.arguments[0], failed);
+  asm_.jump(fine);
+  asm_.bind(failed);
+  const std::string& text = node.arguments[1]->as<lang::StringLiteral>()->value;
+  message(event::FormatKind::Errorf, "assert failed: " + text, expr.span);
+  send(begin_record(event::RecordKind::Exit, 1, 0), 8);
+  asm_.jump(end_);
+  asm_.bind(fine);
+}
+
 void CodeGenerator::signal_call(const Expr& expr, const lang::Call& node) {
   if (const auto* text = node.arguments[0]->as<lang::StringLiteral>()) {
-    std::string_view wanted = text->value;
-    if (wanted.starts_with("SIG")) wanted.remove_prefix(3);
-    auto found = std::ranges::find(kSignals, wanted);
-    if (found == kSignals.end() || wanted.empty())
-      return unit_.problem(expr.span, fmt::format("signal \"{}\" is not known", text->value));
-    asm_.mov(R1, found - kSignals.begin());
+    auto number = lang::find_signal(text->value);
+    if (!number) return unit_.problem(expr.span, "Invalid string for signal: " + text->value);
+    asm_.mov(R1, *number);
   } else {
     scalar(*node.arguments[0]);
     asm_.mov(R1, R0);

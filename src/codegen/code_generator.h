@@ -1,6 +1,7 @@
 // One probe -> one code. One class, its parts by file: code_generator.cpp (the frame around), statement.cpp,
 // expression.cpp, expression_binary.cpp, float.cpp, value.cpp (values in memory), user_memory.cpp,
-// builtin.cpp, user_stack.cpp, call.cpp, string.cpp, map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
+// builtin.cpp, user_stack.cpp, kernel_values.cpp, address.cpp, call.cpp, string.cpp, text_search.cpp,
+// map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
 //
 // The scheme: a scalar is computed into R0, as 64 bits that its type's sign extends; what must outlive the
 // next computation is kept in a slot of the Frame. Everything larger lives in memory and is stored where it
@@ -157,6 +158,8 @@ class CodeGenerator {
   void store_parts(const std::vector<ArgumentPlace::Part>& parts, Place to, uint64_t size);
   void place_value(const ArgumentPlace& place);
   Located locate_in_context(const Expr& expr, const ArgumentPlace& place);
+  // Reports, if asked to, the failure that R0 holds; R0 stays.
+  void report_failed_read(const std::string& helper);
   void read_user(Place to, uint64_t size);  // from R0
   void read_outside(const Located& from, Place to, uint64_t size);
   // R0 = its length with the NUL, or an error.
@@ -184,11 +187,32 @@ class CodeGenerator {
   void unwound_stack(const VmaLayout& layout, uint64_t size, Place to);
   void take_registers(Place block);
   uint32_t unwind_function(const VmaLayout& layout);
+  void place_number(const Expr& expr, const Result<ArgumentPlace>& place);  // -> R0
+  void child_pid(const Expr& expr);
+  void user_mode();
+
+  // kernel_values.cpp
+  void kernel_stack(const Expr& expr, Place to);
+  bool parent_task(const Expr& expr, const std::string& name);
+  void read_kernel_number(uint64_t offset, uint64_t size);
+  void parent_pid(const Expr& expr);
+  void store_parent_comm(const Expr& expr, Place to, uint64_t size);
+  void kernel_address(const Expr& expr, const lang::Call& node);
+  void cgroup_number(const Expr& expr, const lang::Call& node);
+  void debug_print(const Expr& expr, const lang::Call& node);
+
+  // address.cpp
+  void store_bytes(const Expr& expr, uint64_t size, Place to);
+  void store_ntop(const Expr& expr, const lang::Call& node, Place to);
+  void store_macaddr(const Expr& expr, const lang::Call& node, Place to);
+  void store_pton(const Expr& expr, const lang::Call& node, Place to);
 
   // call.cpp
   void call(const Expr& expr, const lang::Call& node);
   void store_call(const Expr& expr, const lang::Call& node, const Type& want, Place to);
   void exit_call(const lang::Call& node);
+  void assert_call(const Expr& expr, const lang::Call& node);
+  void message(event::FormatKind kind, std::string text, lang::Span span);
   void signal_call(const Expr& expr, const lang::Call& node);
 
   // string.cpp
@@ -198,9 +222,16 @@ class CodeGenerator {
   Place text_place(const Expr& expr, uint64_t& size);
   void text_length(const lang::Call& node);
   void text_compare(const lang::Call& node);
-  void text_search(const Expr& expr, const lang::Call& node, bool wants_position);
+  void buf_of_text(const lang::Call& node, const Located& located, Place to, int32_t most);
   void equal_bytes(Place left, Place right, uint64_t size, Label if_different);
   void order_bytes(Place left, Place right, uint64_t size, lang::BinaryOp op, Label if_false);
+
+  // text_search.cpp
+  void text_search(const Expr& expr, const lang::Call& node, bool wants_position);
+  void search_literal(Place text, uint64_t size, const std::string& wanted, Label found, Label not_found);
+  void search_text(Place text, uint64_t size, Place wanted, uint64_t wanted_size, Label found);
+  void memory_compare(const Expr& expr, const lang::Call& node);
+  void store_concatenation(const Expr& expr, const lang::Call& node, Place to, uint64_t size);
 
   // map_access.cpp
   Place map_key(const Unit::ScriptMap& map, const Expr* key);
@@ -210,10 +241,12 @@ class CodeGenerator {
   void read_map(const Expr& expr, const lang::MapAccess& node);  // a scalar -> R0
   void store_map_value(const Expr& expr, const lang::MapAccess& node, Place to, const Type& want);
   void assign_map(const lang::Stmt& stmt, const lang::AssignMap& node);
+  void aggregate_value(const lang::Stmt& stmt, const lang::MapAccess& access, const Expr& value);
   void increment_map(const Expr& expr, const lang::Increment& node, const lang::MapAccess& access);
   void update(const Unit::ScriptMap& map, Place key, Place value, lang::Span span);
   void delete_key(const Expr& expr, const lang::Call& node);
   void find_key(const Expr& expr, const lang::Call& node);
+  void report_missing_entry(lang::Span span);
   void report_error(const std::string& helper, lang::Span span);  // R0 holds the helper's result
   void warn(const std::string& message, lang::Span span);
   void report(uint32_t error_place);
@@ -226,10 +259,11 @@ class CodeGenerator {
   void length(const Expr& expr, const lang::Call& node);  // -> R0
 
   // aggregate.cpp
-  void aggregate(const lang::Stmt& stmt, const lang::MapAccess& access, const lang::Call& node);
+  void aggregate(lang::Span span, const lang::MapAccess& access, const lang::Call& node);
   void extreme(Place value, bool is_max, bool is_signed);
-  void tseries(const lang::Stmt& stmt, const Unit::ScriptMap& map, const lang::MapAccess& access,
+  void tseries(lang::Span span, const Unit::ScriptMap& map, const lang::MapAccess& access,
                const lang::Call& node);
+  void series_time();
   void hist_bucket(uint64_t bits);
   void lhist_bucket(const lang::MapInfo& info);
   void read_aggregate(const Unit::ScriptMap& map, Place key);
@@ -240,6 +274,7 @@ class CodeGenerator {
   void print_map(const lang::Call& node, const lang::MapAccess& access);
   void map_record(const lang::Call& node, event::RecordKind kind);
   void join(const Expr& expr, const lang::Call& node);
+  std::string expansion_text(event::FormatKind kind) const;
   Place begin_record(event::RecordKind kind, uint32_t id, uint64_t payload);
   void send(Place record, uint64_t size);
 
@@ -253,7 +288,9 @@ class CodeGenerator {
   Label end_;
   bool depends_on_place_ = false;
   bool reads_result_ = false;
-  uint64_t loop_weight_ = 0;  // instructions that the verifier walks in the loops so far
+  std::vector<lang::Span> expansions_;  // calls of macros that the code is in
+  lang::Span reading_;                  // what a read of memory is for, should it fail
+  uint64_t loop_weight_ = 0;            // instructions that the verifier walks in the loops so far
 };
 
 }  // namespace uscope::codegen

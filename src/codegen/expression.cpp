@@ -27,10 +27,14 @@ void CodeGenerator::scalar(const Expr& expr) {
     lang::TypeField found;
     const lang::TypeField* field = find_field(node->object->type, node->name, found);
     Located located = locate(expr);
+    reading_ = lang::join(node->object->span, expr.span);  // without the parentheses around the object
     return load_located(located, expr.type, field ? field->bit_offset : 0, field ? field->bit_width : 0);
   }
-  if (expr.as<lang::Index>() || expr.as<lang::TupleIndex>())
-    return load_located(locate(expr), expr.type, 0, 0);
+  if (expr.as<lang::Index>() || expr.as<lang::TupleIndex>()) {
+    Located located = locate(expr);
+    reading_ = expr.span;
+    return load_located(located, expr.type, 0, 0);
+  }
   unsupported(expr.span, "this expression");
 }
 
@@ -85,8 +89,11 @@ void CodeGenerator::unary(const Expr& expr, const lang::Unary& node) {
       asm_.bind(done);
       return;
     }
-    case lang::UnaryOp::kDereference:
-      return load_located(locate(expr), expr.type, 0, 0);
+    case lang::UnaryOp::kDereference: {
+      Located located = locate(expr);
+      reading_ = expr.span;
+      return load_located(located, expr.type, 0, 0);
+    }
     case lang::UnaryOp::kAddressOf:
       return address_of(expr, *node.operand);
   }
@@ -183,7 +190,12 @@ void CodeGenerator::choose(const Expr& expr, const std::function<void(const Expr
     statements(body);
     if (body.value) take(*body.value);
   };
-  if (const auto* node = expr.as<lang::BlockExpr>()) return take_block(node->block);
+  if (const auto* node = expr.as<lang::BlockExpr>()) {
+    if (node->is_expansion) expansions_.push_back(expr.span);
+    take_block(node->block);
+    if (node->is_expansion) expansions_.pop_back();
+    return;
+  }
   Label otherwise = asm_.label(), done = asm_.label();
   if (const auto* node = expr.as<lang::Ternary>()) {
     condition(*node->condition, otherwise);

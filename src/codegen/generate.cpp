@@ -123,6 +123,7 @@ Result<Compiled> generate(const lang::TypedProgram& program, const Inputs& input
   Unit unit(program, inputs);
   for (const lang::TypedProbe& probe : program.probes)
     for (const lang::AttachSpec& attach : probe.attach_points) unit.out.plan.probes.push_back(attach.text);
+  unit.out.plan.max_cat_bytes = program.settings.max_cat_bytes;
   unit.make_all_script_maps();
   if (unit.first_problem()) return fail(*unit.first_problem());
   uint64_t cookie = 0;

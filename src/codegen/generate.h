@@ -32,6 +32,11 @@ enum class Loops {
   Unchecked,  // nobody verifies: our own count, of millions
 };
 
+// Where the kernel keeps what ppid and pcomm ask for, in its struct task_struct.
+struct TaskLayout {
+  uint64_t real_parent = 0, tgid = 0, comm = 0;
+};
+
 struct Inputs {
   const lang::SourceSet* sources = nullptr;  // for places in messages
   lang::Diagnostics* diagnostics = nullptr;  // may be null; gets what is wrong at a place, besides the Error
@@ -48,6 +53,12 @@ struct Inputs {
   // Where set, dw_ustack() works in these processes only, and warns in others: as bpftrace's does.
   std::optional<std::vector<uint32_t>> dwarf_processes;
   uint32_t ring_bytes = 4u << 20;  // a power of two
+  bool report_reads = false;       // -k: reads of memory that fail are reported with their place
+  int64_t boot_to_tai_ns = 0;      // for nsecs(sw_tai)
+  // Asked only by scripts that need them; where one is missing, or knows nothing, such a script is an Error.
+  std::function<std::optional<TaskLayout>()> task_layout;
+  std::function<std::optional<uint64_t>(const std::string&)> kernel_address;
+  std::function<Result<uint64_t>(const std::string&)> cgroup_id;
 };
 
 // One attach point of the script: which code runs there, with which cookie. The cookie is the index into

@@ -60,6 +60,8 @@ Layout::Kind kind_of(TypeKind kind) {
       return Layout::Kind::KernelStack;
     case TypeKind::kUserSymbol:
       return Layout::Kind::UserSymbol;
+    case TypeKind::kKernelSymbol:
+      return Layout::Kind::KernelSymbol;
     case TypeKind::kInet:
       return Layout::Kind::Inet;
     case TypeKind::kMacAddress:
@@ -72,6 +74,8 @@ Layout::Kind kind_of(TypeKind kind) {
       return Layout::Kind::CgroupPath;
     case TypeKind::kStrerror:
       return Layout::Kind::Strerror;
+    case TypeKind::kSignalName:
+      return Layout::Kind::SignalName;
     default:
       return Layout::Kind::None;
   }
@@ -171,7 +175,6 @@ Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang
 uint64_t size_of(const Type& type) {
   if (has_fields(type)) return place_fields(type).size;
   if (type.is(TypeKind::kBuffer)) return 4 + type.size();
-  if (type.is(TypeKind::kInet)) return 24;
   return type.size();
 }
 

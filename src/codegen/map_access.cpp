@@ -101,8 +101,15 @@ void CodeGenerator::read_map(const Expr& expr, const lang::MapAccess& node) {
   if (type.is_signed()) extend(R0, type);
   asm_.jump(done);
   asm_.bind(none);
+  report_missing_entry(expr.span);
   asm_.mov(R0, 0);
   asm_.bind(done);
+}
+
+void CodeGenerator::report_missing_entry(lang::Span span) {
+  if (!unit_.inputs.report_reads) return;
+  asm_.mov(R0, 0);
+  report_error("map_lookup_elem", span);
 }
 
 void CodeGenerator::store_map_value(const Expr& expr, const lang::MapAccess& node, Place to,
@@ -128,7 +135,12 @@ void CodeGenerator::store_map_value(const Expr& expr, const lang::MapAccess& nod
   } else {
     copy(to, {R3, 0}, map.value_size);
   }
+  if (!unit_.inputs.report_reads) return asm_.bind(none);
+  Label done = asm_.label();
+  asm_.jump(done);
   asm_.bind(none);
+  report_missing_entry(expr.span);
+  asm_.bind(done);
 }
 
 void CodeGenerator::update(const Unit::ScriptMap& map, Place key, Place value, lang::Span span) {
@@ -148,11 +160,7 @@ void CodeGenerator::assign_map(const lang::Stmt& stmt, const lang::AssignMap& no
   const auto& access = *node.target->as<lang::MapAccess>();
   const Unit::ScriptMap& map = unit_.script_map(access.name);
   const Type& type = map.info->value;
-  if (type.is_aggregate() && !node.op) {
-    const auto* call = node.value->as<lang::Call>();
-    if (!call) return unsupported(stmt.span, "assigning a map that aggregates");
-    return aggregate(stmt, access, *call);
-  }
+  if (type.is_aggregate() && !node.op) return aggregate_value(stmt, access, *node.value);
   if (!node.op) {
     Place value = frame_.allocate(map.value_size);
     store(*node.value, type, value);
@@ -180,6 +188,16 @@ void CodeGenerator::assign_map(const lang::Stmt& stmt, const lang::AssignMap& no
     asm_.store(width_of(type.size()), R7, 0, R0);
   }
   asm_.bind(failed);
+}
+
+// count() and its like, perhaps at the end of a block.
+void CodeGenerator::aggregate_value(const lang::Stmt& stmt, const lang::MapAccess& access,
+                                    const Expr& value) {
+  if (is_choice(value))
+    return choose(value, [&](const Expr& taken) { aggregate_value(stmt, access, taken); });
+  const auto* call = value.as<lang::Call>();
+  if (!call) return unsupported(stmt.span, "assigning a map that aggregates");
+  aggregate(value.span, access, *call);
 }
 
 void CodeGenerator::increment_map(const Expr& expr, const lang::Increment& node,

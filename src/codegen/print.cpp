@@ -50,6 +50,8 @@ void CodeGenerator::print_format(const Expr& expr, const lang::Call& node, event
   const auto* text = node.arguments.empty() ? nullptr : node.arguments[0]->as<lang::StringLiteral>();
   format.text = text ? text->value : "%H:%M:%S\n";
   format.place = unit_.place(expr.span);
+  if (kind == event::FormatKind::Errorf || kind == event::FormatKind::Warnf)
+    format.context = expansion_text(kind);
   std::vector<Type> types;
   for (size_t i = 1; i < node.arguments.size(); i++) {
     Type type = plain_type(node.arguments[i]->type);
@@ -66,6 +68,15 @@ void CodeGenerator::print_format(const Expr& expr, const lang::Call& node, event
   for (size_t i = 1; i < node.arguments.size(); i++)
     store(*node.arguments[i], types[i - 1], record.at(kHeader + offsets[i - 1]));
   send(record, kHeader + size);
+}
+
+// By which macros a message came to be, innermost first.
+std::string CodeGenerator::expansion_text(event::FormatKind kind) const {
+  std::string text;
+  for (auto call = expansions_.rbegin(); call != expansions_.rend(); ++call)
+    text += fmt::format("{}: {}: expanded from\n{}\n", unit_.place(*call),
+                        kind == event::FormatKind::Errorf ? "ERROR" : "WARNING", unit_.marked_line(*call));
+  return text;
 }
 
 void CodeGenerator::print(const Expr& expr, const lang::Call& node) {
@@ -114,9 +125,11 @@ void CodeGenerator::join(const Expr& expr, const lang::Call& node) {
   event::Format format;
   format.text = separator ? separator->value : " ";
   format.arguments.kind = event::Layout::Kind::Tuple;
+  format.arguments.size = each;
   format.place = unit_.place(expr.span);
   uint64_t payload = 4 + kMaxJoined * each;
   text_address(*node.arguments[0]);
+  reading_ = expr.span;
   Place array = keep(R0);
   Place record = begin_record(RecordKind::Join, unit_.add_format(std::move(format)), payload);
   clear(record.at(kHeader), payload);

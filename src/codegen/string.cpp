@@ -9,12 +9,6 @@ namespace uscope::codegen {
 using enum Reg;
 using lang::TypeKind;
 
-namespace {
-
-constexpr uint64_t kMaxSearch = 1024;  // characters that strcontains looks at, one round of a loop each
-
-}  // namespace
-
 // The address of text in the program's memory -> R0.
 void CodeGenerator::text_address(const Expr& expr) {
   if (expr.type.is_scalar()) {
@@ -45,6 +39,7 @@ void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to
   Place at = keep(R0);
   clear(to, size);
   bool is_kernel = source.type.address_space() == lang::AddressSpace::kKernel;
+  reading_ = expr.span;
   if (!has_length) {
     if (literal) most = std::min(most, literal->value);  // with the NUL
     if (most == 0) return;
@@ -57,6 +52,7 @@ void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to
   load_slot(R3, at);
   address(R1, to);
   asm_.call(is_kernel ? BPF_FUNC_probe_read_kernel_str : BPF_FUNC_probe_read_user_str);
+  report_failed_read(is_kernel ? "probe_read_kernel_str" : "probe_read_user_str");
 }
 
 void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to) {
@@ -73,11 +69,16 @@ void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to
     located = locate(source);
   }
   if (!located.is_outside || in_script) {
-    if (has_length || uint64_t(most) > size_of(source.type))
-      return unsupported(expr.span, "buf() of this value with this length");
-    if (located.is_outside) return unsupported(expr.span, "buf() of this value");
-    copy(to.at(4), located.place.at(located.offset), uint64_t(most));
-    return asm_.store(Width::B4, to.base, to.offset, most);
+    if (located.is_outside) return buf_of_text(node, located, to, most);
+    uint64_t have = std::min<uint64_t>(uint64_t(most), size_of(source.type));
+    if (have < uint64_t(most)) clear(to, size_of(expr.type));
+    if (has_length)
+      scalar(*node.arguments[1]);
+    else
+      asm_.mov(R0, most);
+    clamp(R0, most);
+    asm_.store(Width::B4, to.base, to.offset, R0);
+    return copy(to.at(4), located.place.at(located.offset), have);
   }
   user_address(located);
   Place at = keep(R0);
@@ -92,6 +93,20 @@ void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to
   load_slot(R3, at);
   address(R1, to.at(4));
   asm_.call(BPF_FUNC_probe_read_user);
+  reading_ = expr.span;
+  report_failed_read("probe_read_user");
+}
+
+// Characters of the program's own array: its bytes, as many as it has.
+void CodeGenerator::buf_of_text(const lang::Call& node, const Located& located, Place to, int32_t most) {
+  const Expr& source = *node.arguments[0];
+  Place at = keep(R0);
+  clear(to, 4 + uint64_t(most));
+  uint64_t size = std::min<uint64_t>(uint64_t(most), user_size(source.type));
+  asm_.store(Width::B4, to.base, to.offset, int32_t(size));
+  load_slot(R0, at);
+  reading_ = source.span;
+  read_outside(located, to.at(4), size);
 }
 
 // A string of the script, wherever it is.
@@ -170,44 +185,6 @@ void CodeGenerator::text_compare(const lang::Call& node) {
   asm_.jump(done);
   asm_.bind(different);
   asm_.mov(R0, 1);
-  asm_.bind(done);
-}
-
-// Looks for a literal: its place, or -1; or whether it is there.
-void CodeGenerator::text_search(const Expr& expr, const lang::Call& node, bool wants_position) {
-  const auto* literal = node.arguments[1]->as<lang::StringLiteral>();
-  if (!literal) return unsupported(expr.span, node.name + "() of a text that is no literal");
-  uint64_t size = 0;
-  Place text = text_place(*node.arguments[0], size);
-  const std::string& wanted = literal->value;
-  Label found = asm_.label(), not_found = asm_.label(), done = asm_.label();
-  if (wanted.size() >= size && !wanted.empty()) {
-    asm_.mov(R0, wants_position ? -1 : 0);
-    return;
-  }
-  uint64_t rounds = size - wanted.size();
-  if (rounds > kMaxSearch) return unsupported(expr.span, node.name + "() in a text of more than 1 KB");
-  Label again = asm_.label(), next = asm_.label();
-  asm_.mov(R2, 0);
-  address(R1, text);
-  asm_.bind(again);
-  for (size_t i = 0; i < wanted.size(); i++) {
-    asm_.load(Width::B1, R0, R1, int32_t(i));
-    asm_.jump_if(Cond::Ne, R0, uint8_t(wanted[i]), next);
-  }
-  asm_.jump(found);
-  asm_.bind(next);
-  asm_.alu(Alu::Add, R1, 1);
-  asm_.alu(Alu::Add, R2, 1);
-  asm_.jump_if(Cond::Lt, R2, int32_t(rounds), again);
-  asm_.bind(not_found);
-  asm_.mov(R0, wants_position ? -1 : 0);
-  asm_.jump(done);
-  asm_.bind(found);
-  if (wants_position)
-    asm_.mov(R0, R2);
-  else
-    asm_.mov(R0, 1);
   asm_.bind(done);
 }
 

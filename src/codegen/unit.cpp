@@ -12,7 +12,7 @@ namespace uscope::codegen {
 namespace {
 
 constexpr uint64_t kMaxValue = 32u << 10;  // a per-CPU value; larger ones are refused by the kernel
-constexpr uint64_t kMaxKey = 512 << 3;
+constexpr uint64_t kMaxKey = 16u << 10;    // what scratch memory can hold beside other things
 constexpr uint32_t kMostImages = 4096, kMostMappings = 8192;
 
 MapKind map_kind(const lang::MapInfo& info) {
@@ -179,7 +179,12 @@ std::string Unit::place(lang::Span span) const {
   return fmt::format("{}:{}:{}-{}", source.name(), at.line, at.column, at.column + length);
 }
 
-// The script's line and a marker below it.
+const std::optional<TaskLayout>& Unit::task_layout() {
+  if (!has_asked_for_task_ && inputs.task_layout) task_layout_ = inputs.task_layout();
+  has_asked_for_task_ = true;
+  return task_layout_;
+}
+
 std::string Unit::marked_line(lang::Span span) const {
   if (!inputs.sources || span.source >= inputs.sources->size()) return "";
   const lang::Source& source = inputs.sources->at(span.source);

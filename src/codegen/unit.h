@@ -45,8 +45,13 @@ class Unit {
   uint32_t add_error_place(std::string helper, lang::Span span);
   uint32_t add_warning_place(std::string message, lang::Span span);
 
+  // Asked for once.
+  const std::optional<TaskLayout>& task_layout();
+
   // "script.bt:1:5-9", as messages print it.
   std::string place(lang::Span span) const;
+  // The script's line and a marker below it.
+  std::string marked_line(lang::Span span) const;
   // Remembers the first problem; code after it is generated but never used.
   void problem(lang::Span span, const std::string& message);
   const std::optional<Error>& first_problem() const { return problem_; }
@@ -60,13 +65,14 @@ class Unit {
  private:
   uint32_t add_map(MapSpec spec);
   uint32_t add_error(event::HelperErrorPlace error);
-  std::string marked_line(lang::Span span) const;
 
   std::map<std::string, ScriptMap> script_maps_;
   std::optional<uint32_t> scratch_map_, probe_names_map_, zeroes_map_;
   std::optional<Error> problem_;
   bool asked_for_vma_layout_ = false;
   std::optional<VmaLayout> vma_layout_;
+  std::optional<TaskLayout> task_layout_;
+  bool has_asked_for_task_ = false;
 };
 
 // Scratch memory is held in a per-CPU array of this many entries, each with a flag in front that says whether

@@ -223,6 +223,22 @@ void CodeGenerator::read_user(Place to, uint64_t size) {
   address(R1, to);
   asm_.mov(R2, int64_t(size));
   asm_.call(BPF_FUNC_probe_read_user);
+  report_failed_read("probe_read_user");
+}
+
+void CodeGenerator::report_failed_read(const std::string& helper) {
+  if (!unit_.inputs.report_reads) return;
+  // Outside of a program's own probes bpftrace takes the helper for memory of any kind, and names it.
+  std::string named = helper;
+  if (size_t user = named.find("_user"); user != std::string::npos && site_.kind != CodeKind::UserProbe)
+    named.erase(user, 5);
+  Label fine = asm_.label();
+  asm_.jump_if(Cond::SGe, R0, 0, fine);
+  Temporaries temporaries(frame_);
+  Place result = keep(R0);
+  report_error(named, reading_);
+  load_slot(R0, result);
+  asm_.bind(fine);
 }
 
 void CodeGenerator::read_outside(const Located& from, Place to, uint64_t size) {
@@ -232,6 +248,7 @@ void CodeGenerator::read_outside(const Located& from, Place to, uint64_t size) {
   address(R1, to);
   asm_.mov(R2, int64_t(size));
   asm_.call(BPF_FUNC_probe_read_kernel);
+  report_failed_read("probe_read_kernel");
 }
 
 void CodeGenerator::read_user_text(Place to, uint64_t size, bool is_kernel) {
@@ -239,6 +256,7 @@ void CodeGenerator::read_user_text(Place to, uint64_t size, bool is_kernel) {
   address(R1, to);
   asm_.mov(R2, int64_t(size));
   asm_.call(is_kernel ? BPF_FUNC_probe_read_kernel_str : BPF_FUNC_probe_read_user_str);
+  report_failed_read(is_kernel ? "probe_read_kernel_str" : "probe_read_user_str");
 }
 
 void CodeGenerator::user_address(const Located& located) {

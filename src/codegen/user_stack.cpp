@@ -29,8 +29,9 @@ bool is_function_entry(const CodeSite& site) {
 // See event/aggregate.h. The thread is left out: equal stacks of two threads are one key.
 void CodeGenerator::user_stack(const Expr& expr, Place to) {
   uint64_t size = size_of(expr.type);
-  if (size <= kStackHeader || site_.kind == CodeKind::RunOnce || site_.kind == CodeKind::Timer)
-    return unsupported(expr.span, "ustack here");
+  if (size <= kStackHeader) return unsupported(expr.span, "ustack here");
+  // uscope itself runs these: nobody's stack.
+  if (site_.kind == CodeKind::RunOnce || site_.kind == CodeKind::Timer) return clear(to, size);
   const auto* call = expr.as<lang::Call>();
   Label end = asm_.label();
   if (call && call->name == "dw_ustack") {

@@ -56,7 +56,9 @@ void CodeGenerator::store(const Expr& expr, const Type& want, Place to) {
   bool is_located = expr.as<lang::Variable>() || expr.as<lang::Field>() || expr.as<lang::Index>() ||
                     expr.as<lang::TupleIndex>() || expr.as<lang::Unary>();
   if (!is_located) return unsupported(expr.span, "a value of type " + expr.type.spell() + " here");
-  store_located(locate(expr), expr.type, to, want);
+  Located located = locate(expr);
+  reading_ = expr.span;
+  store_located(located, expr.type, to, want);
 }
 
 void CodeGenerator::store_fields(const std::vector<const Expr*>& parts, const Type& want, Place to) {

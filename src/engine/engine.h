@@ -85,6 +85,8 @@ class Engine {
   // From now on, poll() also comes back when this can be read: a signal, the end of a process. The caller
   // keeps it open.
   virtual Status wake_on(const Fd& source) = 0;
+  // No timer runs any more: the script is ending. May be called from within poll's on_record.
+  virtual void stop_timers() {}
   // Records that found no room, since the start.
   virtual uint64_t lost() = 0;
 

@@ -265,6 +265,16 @@ Result<Value> Decoder::looked_up(const Layout& layout, uint64_t offset, const st
       uint32_t pid = reader.u32();
       return Value{Symbol{address, pid, reader.u32()}};
     }
+    case Kind::KernelSymbol: {
+      TRY(ByteReader reader, reader_of(8));
+      return Value{Symbol{reader.u64(), 0, UINT32_MAX, true}};
+    }
+    case Kind::CgroupPath: {
+      TRY(ByteReader reader, reader_of(16));
+      uint64_t id = reader.u64();
+      uint64_t format = reader.u64();
+      return Value{CgroupPath{id, format < formats_.size() ? formats_[format].text : ""}};
+    }
     case Kind::Inet: {
       TRY(ByteReader reader, reader_of(24));
       Inet inet{reader.u64(), {}};
@@ -288,7 +298,7 @@ Result<Value> Decoder::looked_up(const Layout& layout, uint64_t offset, const st
       TRY(ByteReader reader, reader_of(8));
       uint64_t number = reader.u64();
       if (layout.kind == Kind::Username) return Value{Username{number}};
-      if (layout.kind == Kind::CgroupPath) return Value{CgroupPath{number}};
+      if (layout.kind == Kind::SignalName) return Value{SignalName{number}};
       return Value{Strerror{number}};
     }
   }
@@ -319,12 +329,14 @@ Result<Value> Decoder::value(const Layout& layout, uint64_t offset, const std::s
     case Kind::KernelStack:
       return stack(layout, offset, what);
     case Kind::UserSymbol:
+    case Kind::KernelSymbol:
     case Kind::Inet:
     case Kind::MacAddress:
     case Kind::Timestamp:
     case Kind::Username:
     case Kind::CgroupPath:
     case Kind::Strerror:
+    case Kind::SignalName:
       return looked_up(layout, offset, what);
     default:
       return aggregate(layout, offset, what);

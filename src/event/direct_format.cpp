@@ -46,8 +46,10 @@ std::optional<DirectFormat::Step> DirectFormat::step_for(const FormatString::Pie
   bool is_whole = layout.size == 1 || layout.size == 2 || layout.size == 4 || layout.size == 8;
   if (layout.kind != Layout::Kind::Integer || !is_whole) return std::nullopt;
   step.extends_sign = layout.is_signed;
-  // As C promotes: an int at least.
-  if (piece.length.empty() && layout.size < 8) step.mask = UINT32_MAX;
+  // An int, as C has it; but a decimal number of 64 bits is shown whole. See FormatString.
+  if (piece.length.empty() && (layout.size < 8 || conversion == 'x')) step.mask = UINT32_MAX;
+  bool is_decimal = conversion == 'd' || conversion == 'i';
+  if (is_decimal && piece.length.empty() && layout.size == 4 && !layout.is_signed) return std::nullopt;
   if (conversion == 'd' || conversion == 'i')
     step.kind = Step::Kind::Signed;
   else if (conversion == 'u')

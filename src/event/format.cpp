@@ -53,13 +53,14 @@ std::optional<double> double_of(const Value& value) {
   return number->is_signed ? static_cast<double>(number->as_signed()) : static_cast<double>(number->bits);
 }
 
-// How many bits a conversion shows. Without a length: those the value has, but an int at least, as C
-// promotes.
-unsigned shown_bits(std::string_view length, const Integer& number) {
+// How many bits a conversion shows. Without a length, C and bpftrace show an int. A decimal number of more
+// than that is shown whole all the same: the digits of its lower half would be another number.
+unsigned shown_bits(std::string_view length, char conversion, const Integer& number) {
   if (length == "hh") return 8;
   if (length == "h") return 16;
-  if (!length.empty()) return 64;
-  return std::max<unsigned>(32, number.size * 8u);
+  if (!length.empty() || conversion == 'p' || conversion == 'b') return 64;
+  bool is_decimal = is_one_of(conversion, "diu");
+  return is_decimal && number.size > 4 ? 64 : 32;
 }
 
 // The magnitude's digits, at least `precision` of them; precision 0 shows a zero as nothing, as C has it.
@@ -84,8 +85,8 @@ std::string digits_of(uint64_t magnitude, char conversion, int precision) {
 }
 
 std::string_view alternate_prefix(char conversion, uint64_t magnitude) {
-  if (conversion == 'p') return "0x";
   if (magnitude == 0) return "";
+  if (conversion == 'p') return "0x";
   if (conversion == 'x') return "0x";
   if (conversion == 'X') return "0X";
   if (conversion == 'o') return "0";
@@ -214,13 +215,13 @@ std::string FormatString::double_text(const Piece& piece, double number) {
 
 std::string FormatString::integer_text(const Piece& piece, const Integer& number) {
   char kind = piece.conversion[0];
-  unsigned bits = kind == 'p' ? 64 : shown_bits(piece.length, number);
+  unsigned bits = shown_bits(piece.length, kind, number);
   uint64_t magnitude = number.bits;
   std::string sign;
   if (kind == 'd' || kind == 'i') {
-    // A u32 in %d is the number it is; only a length the script asks for cuts it.
     int64_t shown = bits == 8    ? static_cast<int8_t>(magnitude)
                     : bits == 16 ? static_cast<int16_t>(magnitude)
+                    : bits == 32 ? static_cast<int32_t>(magnitude)
                                  : static_cast<int64_t>(magnitude);
     magnitude = shown < 0 ? uint64_t{0} - static_cast<uint64_t>(shown) : static_cast<uint64_t>(shown);
     sign = shown < 0 ? "-" : piece.plus ? "+" : piece.space ? " " : "";

@@ -1,9 +1,9 @@
 // printf as bpftrace has it: C's flags, width, precision and lengths, and conversions of its own: %r, %rx and
 // %rh for bytes, %b for binary, %s for any value. A format is taken apart once and applied to many records.
 //
-// Two differences from bpftrace 0.27, both where it shows a wrong value as right: a conversion without a
-// length prints the whole value (bpftrace cuts it to 32 bits), and what C defines for a space, for a
-// precision and for zeros before a sign or 0x holds here too.
+// Two differences from bpftrace 0.27, both where it shows a wrong value as right: a decimal conversion
+// without a length prints the whole of a 64-bit value (bpftrace cuts it to 32 bits), and what C defines for a
+// space, for a precision and for zeros before a sign or 0x holds here too.
 #pragma once
 
 #include <span>

@@ -37,15 +37,17 @@ struct Layout {
     Lhist,
     Tseries,
     // Values that need looking up when shown.
-    UserStack,    // see event/aggregate.h: ids and addresses
-    KernelStack,  // as UserStack
-    UserSymbol,   // u64 address (0: the function of the probe), u32 pid, u32 probe (UINT32_MAX: none)
-    Inet,         // u64 family, 16 address bytes
-    MacAddress,   // 6 bytes
-    Timestamp,    // u64 nanoseconds, u64 format id
-    Username,     // u64 uid
-    CgroupPath,   // u64 id
-    Strerror,     // u64 errno
+    UserStack,     // see event/aggregate.h: ids and addresses
+    KernelStack,   // as UserStack
+    UserSymbol,    // u64 address (0: the function of the probe), u32 pid, u32 probe (UINT32_MAX: none)
+    KernelSymbol,  // u64 address
+    Inet,          // u64 family, 16 address bytes
+    MacAddress,    // 6 bytes
+    Timestamp,     // u64 nanoseconds, u64 format id
+    Username,      // u64 uid
+    CgroupPath,    // u64 id, u64 format id: its text is a pattern for the hierarchies that are shown
+    Strerror,      // u64 errno
+    SignalName,    // u64 signal
   };
 
   // How a stack is written: name+offset, perf's columns, bare addresses, or build ids with offsets.

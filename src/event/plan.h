@@ -14,15 +14,15 @@
 namespace uscope::event {
 
 enum class RecordKind : uint32_t {
-  Printf = 1,   // id: formats; payload: its arguments
-  PrintValue,   // id: values; payload: the value
-  PrintMap,     // id: map prints; payload: u64 top, u64 div (0: all, 1)
-  PrintEntry,   // id: map prints; payload: the key
-  ClearMap,     // id: maps
-  ZeroMap,      // id: maps
-  Exit,         // id: exit code
-  Join,         // id: formats (its text is the separator); payload: u32 count, then strings of max_strlen
-  HelperError,  // id: errors; payload: s64 the helper's result
+  Printf = 1,  // id: formats; payload: its arguments
+  PrintValue,  // id: values; payload: the value
+  PrintMap,    // id: map prints; payload: u64 top, u64 div (0: all, 1)
+  PrintEntry,  // id: map prints; payload: the key
+  ClearMap,    // id: maps
+  ZeroMap,     // id: maps
+  Exit,        // id: exit code
+  Join,  // id: formats (its text is the separator); payload: u32 count, then texts of arguments.size bytes
+  HelperError,        // id: errors; payload: s64 the helper's result
   UnknownImage = 64,  // payload: u64 process, then codegen's MappingEntry: a stack led through a new file
 };
 
@@ -30,9 +30,10 @@ enum class FormatKind { Printf, Errorf, Warnf, Debugf, System, Cat, Time, Strfti
 
 struct Format {
   FormatKind kind = FormatKind::Printf;
-  std::string text;   // as the script has it, escapes resolved
-  Layout arguments;   // a Tuple
-  std::string place;  // errorf and warnf: file:line:column-end of the call
+  std::string text;     // as the script has it, escapes resolved
+  Layout arguments;     // a Tuple
+  std::string place;    // errorf and warnf: file:line:column-end of the call
+  std::string context;  // what is printed below the message: the script's line and a marker; may be empty
 };
 
 struct MapPlan {
@@ -61,6 +62,7 @@ struct Plan {
   std::vector<MapPrint> map_prints;
   std::vector<HelperErrorPlace> errors;
   std::vector<std::string> probes;  // full probe names, by the number that code stores
+  uint64_t max_cat_bytes = 10240;
 };
 
 }  // namespace uscope::event

@@ -4,12 +4,19 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <iterator>
 
 namespace uscope::event {
 namespace {
+
+// As the C library describes a signal, which has no reentrant way to ask for it but this.
+std::string signal_text(int number) {
+  const char* text = number > 0 && number < NSIG ? sigdescr_np(number) : nullptr;
+  return text != nullptr ? text : fmt::format("Unknown signal {}", number);
+}
 
 class Renderer {
  public:
@@ -49,6 +56,12 @@ class Renderer {
   void operator()(const Record& record);
   void operator()(const Stack& stack);
   void operator()(const Symbol& symbol) {
+    if (symbol.is_kernel) {
+      auto names = names_.kernel_frames(symbol.address);
+      if (names.empty()) return hex(symbol.address);
+      out_ += names.back().name;
+      return;
+    }
     // The probe knows its function, whatever has become of the process.
     if (auto function = names_.probe_function(symbol.probe)) {
       out_ += *function;
@@ -76,13 +89,14 @@ class Renderer {
     }
   }
   void operator()(const CgroupPath& cgroup) {
-    if (auto path = names_.cgroup_path(cgroup.id)) {
+    if (auto path = names_.cgroup_path(cgroup.id, cgroup.hierarchies)) {
       out_ += *path;
     } else {
       out_ += std::to_string(cgroup.id);
     }
   }
   void operator()(const Strerror& error);
+  void operator()(const SignalName& signal) { out_ += signal_text(static_cast<int>(signal.number)); }
   void operator()(const Average& average) { append_integer(out_, average.value); }
   void operator()(const Stats& stats);
   void operator()(const Histogram& histogram);

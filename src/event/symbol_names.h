@@ -42,7 +42,8 @@ class SymbolNames {
   // none.
   virtual std::optional<std::string> probe_function(uint32_t) { return std::nullopt; }
   virtual std::optional<std::string> user_name(uint64_t uid) = 0;
-  virtual std::optional<std::string> cgroup_path(uint64_t id) = 0;
+  // "unified:/a,cpu:/b": where the cgroup lies in the hierarchies whose names the pattern takes (empty: all).
+  virtual std::optional<std::string> cgroup_path(uint64_t id, const std::string& hierarchies) = 0;
   // Nanoseconds to add to a time since boot to get one since 1970.
   virtual int64_t boot_to_wall_ns() = 0;
 };
@@ -53,7 +54,7 @@ class NoNames final : public SymbolNames {
   std::vector<Frame> user_frames(uint32_t, uint64_t, bool) override { return {}; }
   std::vector<Frame> kernel_frames(uint64_t) override { return {}; }
   std::optional<std::string> user_name(uint64_t) override { return std::nullopt; }
-  std::optional<std::string> cgroup_path(uint64_t) override { return std::nullopt; }
+  std::optional<std::string> cgroup_path(uint64_t, const std::string&) override { return std::nullopt; }
   int64_t boot_to_wall_ns() override { return 0; }
 };
 

@@ -72,6 +72,7 @@ struct Symbol {
   uint64_t address = 0;
   uint32_t pid = 0;
   uint32_t probe = 0;
+  bool is_kernel = false;
 };
 
 struct Inet {
@@ -94,9 +95,14 @@ struct Username {
 
 struct CgroupPath {
   uint64_t id = 0;
+  std::string hierarchies;  // a pattern; empty: all
 };
 
 struct Strerror {
+  uint64_t number = 0;
+};
+
+struct SignalName {
   uint64_t number = 0;
 };
 
@@ -132,7 +138,7 @@ struct TimeSeries {
 struct Value {
   using Variant = std::variant<std::monostate, bool, Integer, Float, EnumValue, Pointer, std::string, Buffer,
                                Tuple, Array, Record, Stack, Symbol, Inet, MacAddress, Timestamp, Username,
-                               CgroupPath, Strerror, Average, Stats, Histogram, TimeSeries>;
+                               CgroupPath, Strerror, SignalName, Average, Stats, Histogram, TimeSeries>;
   Variant data;
 
   template <typename T>

@@ -51,7 +51,7 @@ ExprNode copy(const Record& n) {
   }
   return out;
 }
-ExprNode copy(const BlockExpr& n) { return BlockExpr{clone(n.block)}; }
+ExprNode copy(const BlockExpr& n) { return BlockExpr{clone(n.block), n.is_expansion}; }
 ExprNode copy(const If& n) { return If{clone(*n.condition), clone(n.then), clone_optional(n.otherwise)}; }
 
 StmtNode copy(const ExprStmt& n) { return ExprStmt{clone(*n.expression)}; }

@@ -166,6 +166,7 @@ struct Record {
 };
 struct BlockExpr {
   Block block;
+  bool is_expansion = false;  // of a macro, called at the expression's span
 };
 struct If {
   ExprPtr condition;

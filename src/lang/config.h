@@ -43,11 +43,16 @@ struct Settings {
   UnstableFeature unstable_map_decl = UnstableFeature::kWarn;
   UnstableFeature unstable_tseries = UnstableFeature::kWarn;
   UnstableFeature unstable_addr = UnstableFeature::kWarn;
+  // From the environment alone: a map whose value tseries() takes for the time, for tests.
+  std::string series_clock_map;
 };
 
 // The value of an environment variable, nothing if it is not set. Given by the caller: nothing here reads the
 // process.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+// A setting's value by its name; nothing if there is no such setting.
+std::optional<ConfigValue> setting_text(const Settings& settings, std::string_view name);
 
 Settings read_settings(const Program& program, const Environment& environment, Diagnostics& diagnostics);
 

@@ -21,9 +21,6 @@ constexpr FunctionSpec formats(std::string_view name, bool unsafe = false) {
   return FunctionSpec{
       .name = name, .least = 1, .most = kMany, .sorts = "Ta", .unsafe = unsafe, .formats = true};
 }
-constexpr FunctionSpec unsafe(std::string_view name, uint32_t least, uint32_t most, std::string_view sorts) {
-  return FunctionSpec{.name = name, .least = least, .most = most, .sorts = sorts, .unsafe = true};
-}
 constexpr FunctionSpec value(std::string_view name, uint32_t most = 0, std::string_view sorts = "") {
   return FunctionSpec{.name = name, .least = 0, .most = most, .sorts = sorts, .value = true};
 }
@@ -69,6 +66,7 @@ constexpr std::array kFunctions = {
     plain("memcmp", 3, 3, "aai"),
     plain("globmatch", 2, 2, "tT"),
     plain("strerror", 1, 1, "i"),
+    plain("signal_name", 1, 1, "i"),
     plain("syscall_name", 1, 1, "i"),
     plain("usym", 1, 1, "i"),
     plain("ksym", 1, 1, "i"),
@@ -85,8 +83,8 @@ constexpr std::array kFunctions = {
     plain("cgroupid", 1, 1, "T"),
     // Control.
     plain("exit", 0, 1, "i"),
-    unsafe("signal", 1, 1, "a"),
-    unsafe("signal_thread", 1, 1, "a"),
+    plain("signal", 1, 1, "a"),  // unsafe, with a message of its own
+    plain("signal_thread", 1, 1, "a"),
     plain("assert", 2, 2, "aT"),
     plain("static_assert", 2, 2, "aT"),
     // Questions about types, answered while compiling.

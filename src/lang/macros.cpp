@@ -165,7 +165,7 @@ void Expander::expand(ExprPtr& call, const Macro& macro) {
   frames_.push_back(Frame{&macro, call->span});
   for_each_child(body, [this](ExprPtr& child) { visit(child); });
   frames_.pop_back();
-  call->node = BlockExpr{std::move(body)};
+  call->node = BlockExpr{std::move(body), true};
 }
 
 void Expander::visit(ExprPtr& expr) {

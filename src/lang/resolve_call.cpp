@@ -147,12 +147,13 @@ Type Resolver::aggregate(const Expr& expr, Call& node) {
         error(expr.span, fmt::format("lhist() too many buckets, must be <= 1000 (would need {})", buckets));
       } else if (step > high - low) {
         error(expr.span,
-              fmt::format("lhist() step must be less than the range (provided step {} and range {})", step,
-                          high - low));
+              fmt::format("lhist() step is too large for the given range (provided step {} for range {})",
+                          step, high - low));
       }
     }
     return Type::opaque(TypeKind::kLhist);
   }
+  warn_unstable("tseries", program_.settings.unstable_tseries, expr.span);
   if (literal(2) && (literal(2)->negative || literal(2)->value == 0 || literal(2)->value > 1000000)) {
     error(expr.span,
           fmt::format("tseries() num_intervals must be between 1 and 1000000 ({} provided)", number(2)));
@@ -311,16 +312,27 @@ Type Resolver::text_function(Expr& expr, Call& node) {
                                   "BPFTRACE_MAX_STRLEN)",
                                   length->value, most));
     }
+    if (const auto* number = node.arguments[0]->as<IntLiteral>();
+        number && node.arguments.size() == 1 && !number->negative) {
+      // The text of a number: what str($1) stands for where the parameter is one.
+      std::string text = std::to_string(number->value);
+      expr.node = StringLiteral{text};
+      return Type::string(text.size() + 1);
+    }
+    const Type& source = node.arguments[0]->type;
+    if (source.is(TypeKind::kString) && source.size() > 0 && !length) {
+      return Type::string(std::min(source.size(), most + 1));
+    }
     // The length counts the NUL; a text of the full length is one character longer and shown as cut.
     return Type::string(length && !length->negative ? std::min(length->value, most) + 1 : most + 1);
   }
   const Type& data = node.arguments[0]->type;
+  bool is_literal = node.arguments[0]->as<StringLiteral>() != nullptr;
   if (node.arguments.size() == 1 && data.known() && !data.is(TypeKind::kArray) &&
-      !data.is(TypeKind::kString)) {
+      (!data.is(TypeKind::kString) || is_literal)) {
     error(expr.span, fmt::format("buf() expects a length argument for non-array type {}", kind_word(data)));
   }
-  if (length && (length->negative || length->value == 0))
-    error(expr.span, "buf() expects a length greater than 0");
+  if (length && length->negative) error(expr.span, "buf() expects a length that is not negative");
   uint64_t size = length ? length->value : node.arguments.size() == 1 ? data.size() : most;
   if (length && size > most) {
     warn(expr.span,
@@ -445,8 +457,9 @@ Type Resolver::plain_function(const Expr& expr, const Call& node) {
   if (name == "strncmp" && node.arguments[2]->as<IntLiteral>()->negative) {
     error(expr.span, "Builtin strncmp requires a non-negative literal");
   }
-  if (name == "exit" || name == "time" || name == "join" || name == "signal" || name == "signal_thread" ||
-      name == "assert" || name == "static_assert") {
+  if (name == "signal" || name == "signal_thread") check_signal(expr, node);
+  if (name == "ntop" || name == "macaddr") check_network(expr, node);
+  if (name == "exit" || name == "time" || name == "join" || name == "signal" || name == "signal_thread") {
     return Type::void_type();
   }
   if (name == "bswap")
@@ -455,10 +468,11 @@ Type Resolver::plain_function(const Expr& expr, const Call& node) {
   if (name == "kptr") return first.is(TypeKind::kPointer) ? first.in_space(AddressSpace::kKernel) : first;
   if (name == "usym") return Type::opaque(TypeKind::kUserSymbol, 16);
   if (name == "ksym") return Type::opaque(TypeKind::kKernelSymbol);
-  if (name == "ntop") return Type::opaque(TypeKind::kInet, 20);
+  if (name == "ntop") return Type::opaque(TypeKind::kInet, 24);
   if (name == "macaddr") return Type::opaque(TypeKind::kMacAddress, 6);
   if (name == "strftime") return Type::opaque(TypeKind::kTimestamp, 16);
   if (name == "strerror") return Type::opaque(TypeKind::kStrerror);
+  if (name == "signal_name") return Type::opaque(TypeKind::kSignalName);
   if (name == "cgroup_path") return Type::opaque(TypeKind::kCgroupPath, 16);
   if (name == "syscall_name") return Type::string(32);
   if (name == "comm" || name == "pcomm") return Type::string(16);
@@ -467,7 +481,7 @@ Type Resolver::plain_function(const Expr& expr, const Call& node) {
     return Type::string(
         std::min(first.size() + node.arguments[1]->type.size(), program_.settings.max_strlen));
   }
-  if (name == "strcontains" || name == "globmatch" || name.starts_with("is_")) return Type::boolean();
+  if (name == "strcontains" || name == "globmatch") return Type::boolean();
   if (name == "strncmp" || name == "strstr" || name == "strcap" || name == "memcmp") return Type::int64();
   return Type::uint64();  // strlen, kaddr, cgroupid
 }
@@ -491,6 +505,9 @@ Type Resolver::call(Expr& expr, Call& node) {
   if (spec->unsafe && !options_.allow_unsafe) {
     error(expr.span, fmt::format("{}() is an unsafe function being used in safe mode", node.name));
   }
+  if (node.name == "fail" || node.name == "assert" || node.name == "static_assert") {
+    return assertion(expr, node);
+  }
   if (spec->formats) {
     check_format(expr, node);
     return Type::void_type();
@@ -506,6 +523,7 @@ Type Resolver::call(Expr& expr, Call& node) {
   }
   if (name == "nsecs" || name == "pid" || name == "tid") return with_mode(node);
   if (name == "reg") return register_value(expr, node);
+  if (name.starts_with("is_")) return type_question(expr, node);
   if (name == "pton" || name == "uaddr") return named_address(expr, node);
   return plain_function(expr, node);
 }

@@ -469,6 +469,8 @@ Type Resolver::cast(Expr& expr, Cast& node) {
 }
 
 Type Resolver::field(Expr& expr, Field& node) {
+  if (const auto* call = node.object->as<Call>(); call && call->name == "config" && call->arguments.empty())
+    return setting_value(expr, std::string(node.name));
   Type object = expression(*node.object);
   if (!object.known()) return Type();
   AddressSpace from = object.address_space();

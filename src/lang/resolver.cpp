@@ -306,9 +306,15 @@ void Resolver::map_key(MapInfo& map, Expr* key, Span span) {
 
 void Resolver::assign_map(Stmt& stmt, AssignMap& node) {
   auto& target = *node.target->as<MapAccess>();
-  if (const auto* call = node.value->as<Call>()) {
+  // An aggregation may stand at the end of a block: { let $x = …; avg($x) }.
+  const Expr* made = node.value.get();
+  while (const auto* inner = made->as<BlockExpr>()) {
+    if (!inner->block.value) break;
+    made = inner->block.value.get();
+  }
+  if (const auto* call = made->as<Call>()) {
     const FunctionSpec* spec = find_function(call->name);
-    if (spec && spec->aggregate && !node.op) mapped_calls_.insert(node.value.get());
+    if (spec && spec->aggregate && !node.op) mapped_calls_.insert(made);
   }
   if (target.key) expression(*target.key);
   Type type = expression(*node.value);
@@ -325,12 +331,12 @@ void Resolver::assign_map(Stmt& stmt, AssignMap& node) {
   } else {
     if (type.is(TypeKind::kVoid)) error(stmt.span, "Invalid expression for assignment");
     // What an aggregate holds reads as an integer elsewhere; assigned from another map it is one.
-    if (type.casts_to_integer() && !mapped_calls_.contains(node.value.get())) type = integer_of(type);
-    bool whole = mapped_calls_.contains(node.value.get());
+    bool whole = mapped_calls_.contains(made);
+    if (type.casts_to_integer() && !whole) type = integer_of(type);
     if (!type.is(TypeKind::kVoid)) {
       merge_map_value(info, type, node.value.get(), whole ? node.value->span : stmt.span);
     }
-    if (mapped_calls_.contains(node.value.get())) aggregate_parameters(*node.value, info);
+    if (whole) aggregate_parameters(*made, info);
   }
   node.target->type = info.value;
 }

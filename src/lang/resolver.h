@@ -1,7 +1,7 @@
 // Type resolution, behind compile.h: one class, its parts in resolver.cpp (the rounds, statements),
-// resolve_expression.cpp, resolve_call.cpp and resolve_type.cpp. Types flow until nothing changes any more:
-// what a map holds may be known only from a later probe. Rounds before the last are silent; the last one
-// reports.
+// resolve_expression.cpp, resolve_call.cpp, resolve_function.cpp and resolve_type.cpp. Types flow until
+// nothing changes any more: what a map holds may be known only from a later probe. Rounds before the last are
+// silent; the last one reports.
 #pragma once
 
 #include <map>
@@ -106,6 +106,14 @@ class Resolver {
   Type user_function(Expr& expr, Call& node, const TypedFunction& function);
   void aggregate_parameters(const Expr& value, MapInfo& map);
 
+  // resolve_function.cpp
+  void check_signal(const Expr& expr, const Call& node);
+  void check_network(const Expr& expr, const Call& node);
+  Type type_question(Expr& expr, Call& node);
+  Type assertion(const Expr& expr, const Call& node);
+  Type setting_value(Expr& expr, const std::string& name);
+  void warn_unstable(const std::string& feature, UnstableFeature wanted, Span span);
+
   // resolve_type.cpp
   Type resolve(const TypeSpec& spec);
   std::optional<Type> find_named(const std::string& name);
@@ -128,6 +136,7 @@ class Resolver {
   Scope* scope_ = nullptr;
   std::map<std::string, StructLayout> layouts_;  // found in the program so far
   std::set<const Expr*> mapped_calls_;           // aggregates that are assigned to a map, where they belong
+  std::set<std::string> unstable_;               // features that were warned of
   bool last_round_ = false;
   bool changed_ = false;
 };

@@ -201,6 +201,8 @@ std::string Type::spell() const {
       return "cgroup_path_t";
     case TypeKind::kStrerror:
       return "strerror";
+    case TypeKind::kSignalName:
+      return "signal_name";
     case TypeKind::kMode:
       return "mode";
   }

@@ -56,6 +56,7 @@ enum class TypeKind : uint8_t {
   kUsername,
   kCgroupPath,
   kStrerror,
+  kSignalName,
   // Names that only certain functions take: perf, monotonic, curr_ns.
   kMode,
 };

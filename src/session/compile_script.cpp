@@ -1,9 +1,7 @@
 #include "session/compile_script.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,12 +11,11 @@
 #include "engine/inproc/runtime/layout.h"
 #include "lang/parser.h"
 #include "lang/printer.h"
+#include "session/machine_facts.h"
 #include "session/unwinding.h"
 
 namespace uscope::session {
 namespace {
-
-constexpr ino_t kFirstPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO
 
 // Linux 6.9 counts the rounds of a script's loops itself.
 bool can_count_loops() {
@@ -26,13 +23,6 @@ bool can_count_loops() {
   int major = 0, minor = 0;
   if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
   return major > 6 || (major == 6 && minor >= 9);
-}
-
-// Where uscope itself is not in the machine's first pid namespace, pid and tid are those of its own.
-std::optional<codegen::PidNamespace> own_pid_namespace() {
-  struct stat info {};
-  if (::stat("/proc/self/ns/pid", &info) != 0 || info.st_ino == kFirstPidNamespace) return std::nullopt;
-  return codegen::PidNamespace{info.st_dev, info.st_ino};
 }
 
 std::string type_name(const lang::Type& type) { return type.known() ? type.spell() : "unknown"; }
@@ -88,8 +78,8 @@ Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& pro
   inputs.types = &types_;
   inputs.places = &places;
   inputs.loops = can_count_loops() ? codegen::Loops::MayGoto : codegen::Loops::Walked;
-  inputs.possible_cpus = uint32_t(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
-  inputs.pid_namespace = own_pid_namespace();
+  inputs.report_reads = request_.with_helper_warnings;
+  add_machine_facts(inputs);
   inputs.value_copies = inputs.possible_cpus;
   if (engine.is_inproc) {
     inputs.loops = codegen::Loops::Unchecked;

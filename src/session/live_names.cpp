@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "process/info.h"
+#include "session/cgroups.h"
 #include "symbols/lookup.h"
 
 namespace uscope::session {
@@ -145,7 +146,11 @@ std::optional<event::ImagePlace> LiveNames::image_place(uint32_t pid, uint64_t a
   return event::ImagePlace{image::to_hex(id), offset->value};
 }
 
-std::vector<event::Frame> LiveNames::kernel_frames(uint64_t) { return {}; }
+std::vector<event::Frame> LiveNames::kernel_frames(uint64_t address) {
+  auto found = kernel_symbols_.at(address);
+  if (!found) return {};
+  return {{found->name, found->offset, found->module.empty() ? "kernel" : found->module, false}};
+}
 
 bool LiveNames::is_user_code(uint32_t pid, uint64_t address) {
   const process::Mapping* mapping = mapping_of(pid, address);
@@ -161,9 +166,14 @@ std::optional<std::string> LiveNames::probe_function(uint32_t probe) {
 
 std::optional<std::string> LiveNames::user_name(uint64_t uid) { return process::user_name(uid_t(uid)); }
 
-std::optional<std::string> LiveNames::cgroup_path(uint64_t) { return std::nullopt; }
+std::optional<std::string> LiveNames::cgroup_path(uint64_t id, const std::string& hierarchies) {
+  auto [at, is_new] = cgroup_paths_.try_emplace({id, hierarchies});
+  if (is_new) at->second = session::cgroup_path(id, hierarchies);
+  return at->second;
+}
 
 int64_t LiveNames::boot_to_wall_ns() {
+  if (clock_offset_) return *clock_offset_;
   timespec wall{}, boot{};
   ::clock_gettime(CLOCK_REALTIME, &wall);
   ::clock_gettime(CLOCK_BOOTTIME, &boot);

@@ -13,6 +13,7 @@
 #include "event/symbol_names.h"
 #include "process/maps.h"
 #include "session/jit_names.h"
+#include "session/kernel_symbols.h"
 #include "symbols/image_symbols.h"
 
 namespace uscope::session {
@@ -54,8 +55,10 @@ class LiveNames final : public event::SymbolNames {
   // Asked where a process is gone. Null: nobody knows.
   void set_past_mappings(PastMappings* past) { past_ = past; }
   std::optional<std::string> user_name(uint64_t uid) override;
-  std::optional<std::string> cgroup_path(uint64_t id) override;
+  std::optional<std::string> cgroup_path(uint64_t id, const std::string& hierarchies) override;
   int64_t boot_to_wall_ns() override;
+  // Times are the script's own (tseries with a map for a clock): shown as they are.
+  void set_clock_offset(int64_t boot_to_wall_ns) { clock_offset_ = boot_to_wall_ns; }
 
  private:
   // An address in an image.
@@ -75,6 +78,9 @@ class LiveNames final : public event::SymbolNames {
   NameOptions options_;
   PastMappings* past_ = nullptr;
   std::vector<std::string> probe_functions_;
+  KernelSymbols kernel_symbols_;
+  std::optional<int64_t> clock_offset_;
+  std::map<std::pair<uint64_t, std::string>, std::optional<std::string>> cgroup_paths_;
   std::unordered_map<uint32_t, process::Maps> maps_;
   std::map<std::pair<dev_t, ino_t>, std::unique_ptr<symbols::ImageSymbols>> images_;
   std::optional<std::unique_ptr<symbols::ImageSymbols>> vdso_;

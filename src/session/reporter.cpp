@@ -1,12 +1,16 @@
 #include "session/reporter.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 
 #include "base/fd.h"
+#include "event/aggregate.h"
 #include "event/decode.h"
 
 namespace uscope::session {
@@ -26,8 +30,8 @@ std::string output_of(const std::string& command) {
 }  // namespace
 
 Reporter::Reporter(const event::Plan& plan, engine::Engine& engine, event::SymbolNames& names,
-                   view::Output& output)
-    : plan_(plan), engine_(engine), names_(names), output_(output) {
+                   view::Output& output, bool with_warnings)
+    : plan_(plan), engine_(engine), names_(names), output_(output), with_warnings_(with_warnings) {
   for (const event::Format& format : plan.formats) {
     formats_.emplace_back(format.text);
     direct_formats_.push_back(event::DirectFormat::make(format, formats_.back()));
@@ -37,7 +41,7 @@ Reporter::Reporter(const event::Plan& plan, engine::Engine& engine, event::Symbo
 void Reporter::complain(const std::string& what) {
   if (std::find(complaints_.begin(), complaints_.end(), what) != complaints_.end()) return;
   complaints_.push_back(what);
-  output_.script_message(view::Severity::Error, "", what);
+  output_.script_message(view::Severity::Error, "", what, "");
 }
 
 void Reporter::take(Bytes record) {
@@ -58,7 +62,7 @@ void Reporter::take(Bytes record) {
     case RecordKind::PrintMap: {
       uint64_t top = reader.u64(), divisor = reader.u64();
       if (id >= plan_.map_prints.size()) break;
-      return print_map(plan_.map_prints[id].map, top, divisor);
+      return print_map(plan_.map_prints[id].map, top, divisor, true);
     }
     case RecordKind::PrintEntry:
       if (id >= plan_.map_prints.size()) break;
@@ -77,11 +81,11 @@ void Reporter::take(Bytes record) {
     case RecordKind::Join: {
       if (id >= plan_.formats.size()) break;
       uint32_t count = reader.u32();
-      uint64_t each = count != 0 ? reader.remaining() / count : 0;
+      uint64_t each = plan_.formats[id].arguments.size;
       std::string text;
-      for (uint32_t i = 0; i < count && each != 0; ++i)
+      for (uint32_t i = 0; i < count && each != 0 && reader.remaining() >= each; ++i)
         text += (i == 0 ? "" : plan_.formats[id].text) + std::string(cstring_at(reader.take(each), 0));
-      return output_.join(text + "\n");
+      return output_.join(text);
     }
     case RecordKind::HelperError:
       return take_helper_error(id, payload);
@@ -113,25 +117,42 @@ void Reporter::take_format(uint32_t id, Bytes payload) {
   if (!written) return complain(written.error().message());
   switch (format.kind) {
     case event::FormatKind::Errorf:
-      return output_.script_message(view::Severity::Error, format.place, text);
+      return output_.script_message(view::Severity::Error, format.place, text, format.context);
     case event::FormatKind::Warnf:
-      return output_.script_message(view::Severity::Warning, format.place, text);
+      if (!with_warnings_) return;
+      return output_.script_message(view::Severity::Warning, format.place, text, format.context);
     case event::FormatKind::System:
       return output_.system(output_of(text));
-    case event::FormatKind::Cat: {
-      auto file = read_text_file(text);
-      return file ? output_.cat(*file) : complain(file.error().message());
-    }
+    case event::FormatKind::Cat:
+      return print_file(text);
     default:
       return output_.printf(text);
   }
 }
 
+void Reporter::print_file(const std::string& path) {
+  auto file = open_for_reading(path);
+  if (!file) {
+    return output_.script_message(view::Severity::Error, "",
+                                  "failed to open file '" + path + "' (" + ::strerror(errno) + ")", "");
+  }
+  std::string text(plan_.max_cat_bytes, '\0');
+  size_t have = 0;
+  while (have < text.size()) {
+    ssize_t got = ::read(file->get(), text.data() + have, text.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    have += size_t(got);
+  }
+  text.resize(have);
+  output_.cat(text);
+}
+
 void Reporter::take_helper_error(uint32_t id, Bytes payload) {
-  if (id >= plan_.errors.size()) return;
+  if (id >= plan_.errors.size() || !with_warnings_) return;
   const event::HelperErrorPlace& error = plan_.errors[id];
   if (!error.message.empty())
-    return output_.script_message(view::Severity::Warning, error.place, error.message + "\n" + error.context);
+    return output_.script_message(view::Severity::Warning, error.place, error.message, error.context);
   view::HelperFailure failure;
   failure.helper = error.helper;
   failure.place = error.place;
@@ -140,13 +161,26 @@ void Reporter::take_helper_error(uint32_t id, Bytes payload) {
   output_.helper_error(failure);
 }
 
-void Reporter::print_map(uint32_t map, uint64_t top, uint64_t divisor) {
+namespace {
+
+// A map without keys has a value before anything was stored in it, as far as that can be shown.
+bool shows_when_empty(const event::MapPlan& plan) {
+  using Kind = event::Layout::Kind;
+  return !plan.key && plan.value.kind != Kind::Hist && plan.value.kind != Kind::Lhist &&
+         plan.value.kind != Kind::Tseries;
+}
+
+}  // namespace
+
+void Reporter::print_map(uint32_t map, uint64_t top, uint64_t divisor, bool is_asked_for) {
   const event::MapPlan& plan = plan_.maps[map];
   std::vector<event::RawEntry> entries;
   auto read = engine_.for_each_entry(plan.program_map, [&](const engine::MapEntry& entry) {
     entries.push_back({entry.key, entry.values});
   });
   if (!read) return complain(read.error().message());
+  if (entries.empty() && is_asked_for && shows_when_empty(plan))
+    entries.push_back({{}, {std::vector<uint8_t>(event::value_size(plan.value))}});
   auto contents = event::decode_map(plan, entries, plan_.formats);
   if (!contents) return complain(contents.error().message());
   if (!contents->entries.empty()) output_.map(*contents, top, divisor);
@@ -178,7 +212,7 @@ void Reporter::zero_map(uint32_t map) {
 }
 
 void Reporter::print_maps() {
-  for (uint32_t map = 0; map < plan_.maps.size(); ++map) print_map(map, 0, 1);
+  for (uint32_t map = 0; map < plan_.maps.size(); ++map) print_map(map, 0, 1, false);
 }
 
 }  // namespace uscope::session

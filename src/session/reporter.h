@@ -19,7 +19,9 @@ namespace uscope::session {
 
 class Reporter {
  public:
-  Reporter(const event::Plan& plan, engine::Engine& engine, event::SymbolNames& names, view::Output& output);
+  // Without warnings, the script's own warnf() is silent, too.
+  Reporter(const event::Plan& plan, engine::Engine& engine, event::SymbolNames& names, view::Output& output,
+           bool with_warnings = true);
 
   // One record of the ring buffer. What cannot be decoded is said, once for each kind.
   void take(Bytes record);
@@ -34,7 +36,8 @@ class Reporter {
  private:
   void take_format(uint32_t id, Bytes payload);
   void take_helper_error(uint32_t id, Bytes payload);
-  void print_map(uint32_t map, uint64_t top, uint64_t divisor);
+  void print_map(uint32_t map, uint64_t top, uint64_t divisor, bool is_asked_for);
+  void print_file(const std::string& path);
   void print_entry(uint32_t map, Bytes key);
   void zero_map(uint32_t map);
   void complain(const std::string& what);
@@ -47,6 +50,7 @@ class Reporter {
   std::vector<event::FormatString> formats_;
   std::vector<std::optional<event::DirectFormat>> direct_formats_;  // beside formats_
   std::string text_;                                                // of the event at hand
+  bool with_warnings_;
   std::optional<int> exit_code_;
   std::vector<std::string> complaints_;
 };

@@ -58,7 +58,7 @@ class Session {
         output_(output),
         unwinding_(unwinding),
         engine_(engine),
-        reporter_(compiled.plan, engine_, names, output) {}
+        reporter_(compiled.plan, engine_, names, output, request.with_warnings) {}
 
   Status load() {
     TRY_STATUS(engine_.load(compiled_.program));
@@ -121,6 +121,7 @@ class Session {
       if (unwinding_.take(engine_, record)) return;
       // What probes report after exit(), until they are out, is not part of the script.
       if (!reporter_.exit_code() || is_ending_) reporter_.take(record);
+      if (reporter_.exit_code()) engine_.stop_timers();
     };
     TRY(size_t got, engine_.poll(timeout, take));
     if (got != 0) request_.on_drained();
@@ -353,6 +354,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
     for (pid_t pid : request.dwarf_pids) unwinding.add_process(pid);
     unwinding.size_maps(compiled);
   }
+  if (!program->settings.series_clock_map.empty()) names.set_clock_offset(0);
 
   EngineMaker engines(compiler.types());
   std::unique_ptr<engine::Engine> engine = engines.make(chosen, scope.pid);

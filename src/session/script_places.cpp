@@ -2,7 +2,10 @@
 
 #include <array>
 
+#include "image/elf/symbols.h"
+#include "image/go/build_info.h"
 #include "image/usdt/notes.h"
+#include "session/entry_address.h"
 #include "session/tracepoint_arguments.h"
 
 namespace uscope::session {
@@ -222,6 +225,47 @@ Result<ArgumentPlace> ScriptPlaces::usdt_argument(const lang::AttachSpec& probe,
                 std::to_string(number));
   auto place = to_place(arguments[number], found->sites[site].address);
   if (!place) return fail(std::move(place.error()).while_doing("`arg" + std::to_string(number) + "`"));
+  return place;
+}
+
+// Counted from the probed instruction, which the program has wherever it was loaded. A return probe sits on
+// several, so that the instruction alone does not say where the program lies.
+Result<ArgumentPlace> ScriptPlaces::symbol(const lang::AttachSpec& probe, std::string_view name) const {
+  auto site = types_.site(probe);
+  if (!site || !site->image->is_elf()) return fail("the place of " + probe.text + " is not known");
+  if (probe.kind != lang::ProbeKind::kUprobe) return fail("uaddr() needs a probe on one instruction");
+  for (const auto& symbols :
+       {image::read_data_symbols(site->image->elf()), image::read_function_symbols(site->image->elf())}) {
+    for (const image::Symbol& symbol : symbols.symbols) {
+      if (symbol.name != name || symbol.kind == image::SymbolKind::ThreadLocal) continue;
+      ArgumentPlace place;
+      place.register_offset = *context_offset(instruction_pointer);
+      ImageAddr probed = entry_address(*site->image, site->address);
+      place.steps.push_back({PlaceStep::Kind::Add, int64_t(symbol.address.value) - int64_t(probed.value), 8});
+      return place;
+    }
+  }
+  return fail("Could not resolve symbol: " + probe.target + ":" + std::string(name));
+}
+
+// Go keeps the running goroutine in R14 (since 1.17); where its number lies there differs between versions.
+Result<ArgumentPlace> ScriptPlaces::goroutine(const lang::AttachSpec& probe) const {
+  constexpr uint32_t kR14 = 14;  // DWARF's number
+  auto site = types_.site(probe);
+  if (!site || !site->image->is_elf()) return fail("the place of " + probe.text + " is not known");
+  std::optional<uint64_t> offset;
+  if (auto layout = types_.find_struct("runtime.g"))
+    if (const lang::TypeField* field = layout->find("goid")) offset = field->offset;
+  auto built = image::read_go_build_info(site->image->elf());
+  if (!built) return fail("goid is known in Go programs only");
+  int minor = built->minor_version();
+  if (minor < 17) return fail("goid is known from Go 1.17 on, this is " + built->version);
+  // Go 1.23 added syscallbp to runtime.g; 1.25 took ret out of its gobuf.
+  if (!offset) offset = minor == 23 || minor == 24 ? 160 : 152;
+  ArgumentPlace place;
+  place.register_offset = *context_offset(kR14);
+  place.steps.push_back({PlaceStep::Kind::Add, int64_t(*offset), 8});
+  place.steps.push_back({PlaceStep::Kind::Load, 0, 8});
   return place;
 }
 

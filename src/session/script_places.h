@@ -20,6 +20,8 @@ class ScriptPlaces final : public codegen::ArgumentPlaces {
   size_t usdt_sites(const lang::AttachSpec& probe) const override;
   Result<codegen::ArgumentPlace> usdt_argument(const lang::AttachSpec& probe, size_t site,
                                                size_t number) const override;
+  Result<codegen::ArgumentPlace> symbol(const lang::AttachSpec& probe, std::string_view name) const override;
+  Result<codegen::ArgumentPlace> goroutine(const lang::AttachSpec& probe) const override;
 
  private:
   const ScriptTypes& types_;

@@ -216,7 +216,8 @@ void JsonOutput::map(const event::MapContents& map, uint64_t top, uint64_t divis
   out_(line);
 }
 
-void JsonOutput::script_message(Severity severity, std::string_view place, std::string_view text) {
+void JsonOutput::script_message(Severity severity, std::string_view place, std::string_view text,
+                                std::string_view) {
   std::string line =
       fmt::format("{{\"type\": \"{}\", \"msg\": ", severity == Severity::Error ? "errorf" : "warnf");
   append_json_string(line, text);

@@ -46,8 +46,12 @@ class Output {
   // `top`: only the so many largest, 0 for all. `divisor`: of every number shown; 0 and 1 leave them.
   virtual void map(const event::MapContents& map, uint64_t top, uint64_t divisor) = 0;
   void map(const event::MapContents& contents) { map(contents, 0, 1); }
-  // errorf and warnf.
-  virtual void script_message(Severity severity, std::string_view place, std::string_view text) = 0;
+  // errorf and warnf. `context` stands below: the script's line and a marker, or nothing.
+  virtual void script_message(Severity severity, std::string_view place, std::string_view text,
+                              std::string_view context) = 0;
+  void script_message(Severity severity, std::string_view place, std::string_view text) {
+    script_message(severity, place, text, "");
+  }
   virtual void helper_error(const HelperFailure& failure) = 0;
   virtual void lost_events(uint64_t count) = 0;
   // --mode bench.

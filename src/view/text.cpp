@@ -70,11 +70,14 @@ void TextOutput::map(const event::MapContents& map, uint64_t top, uint64_t divis
   if (!text.empty()) out_(text);
 }
 
-void TextOutput::script_message(Severity severity, std::string_view place, std::string_view text) {
+void TextOutput::script_message(Severity severity, std::string_view place, std::string_view text,
+                                std::string_view context) {
   std::string line(place);
   if (!line.empty()) line += ": ";
   line += severity == Severity::Error ? "ERROR: " : "WARNING: ";
   line += text;
+  if (!line.ends_with('\n')) line += '\n';
+  line += context;
   if (!line.ends_with('\n')) line += '\n';
   diagnostics_(line);
 }

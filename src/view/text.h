@@ -20,7 +20,9 @@ class TextOutput final : public Output {
   void value(const event::Value& value) override;
   using Output::map;
   void map(const event::MapContents& map, uint64_t top, uint64_t divisor) override;
-  void script_message(Severity severity, std::string_view place, std::string_view text) override;
+  using Output::script_message;
+  void script_message(Severity severity, std::string_view place, std::string_view text,
+                      std::string_view context) override;
   void helper_error(const HelperFailure& failure) override;
   void lost_events(uint64_t count) override;
   void benchmark_results(const std::vector<Benchmark>& results) override;

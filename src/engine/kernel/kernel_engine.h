@@ -47,6 +47,7 @@ class KernelEngine final : public Engine {
   Result<size_t> poll(std::chrono::milliseconds timeout,
                       const std::function<void(Bytes)>& on_record) override;
   Status wake_on(const Fd& source) override;
+  void stop_timers() override { timers_stopped_ = true; }
   uint64_t lost() override;
   Status for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) override;
   Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) override;
@@ -76,7 +77,7 @@ class KernelEngine final : public Engine {
   // For the kinds that are one event and not a list of sites.
   Status attach_event(const Attachment& attachment);
   Status start_timer(const Attachment& attachment);
-  Status run_due_timers();
+  Result<size_t> run_due_timers(const std::function<void(Bytes)>& on_record);
   size_t consume(const std::function<void(Bytes)>& on_record);
   bool has_records() const;
   Status wait_for_records(std::chrono::milliseconds timeout);
@@ -95,6 +96,7 @@ class KernelEngine final : public Engine {
   unsigned quick_polls_ = 0;
   std::chrono::steady_clock::time_point last_records_;
   std::vector<Timer> timers_;
+  bool timers_stopped_ = false;
   std::vector<Fd> events_;
   std::vector<AttachedUprobes> uprobes_;
 };

@@ -15,7 +15,7 @@ class NoNames final : public SymbolNames {
   std::vector<Frame> user_frames(uint32_t, uint64_t, bool) override { return {}; }
   std::vector<Frame> kernel_frames(uint64_t) override { return {}; }
   std::optional<std::string> user_name(uint64_t) override { return std::nullopt; }
-  std::optional<std::string> cgroup_path(uint64_t) override { return std::nullopt; }
+  std::optional<std::string> cgroup_path(uint64_t, const std::string&) override { return std::nullopt; }
   int64_t boot_to_wall_ns() override { return 0; }
 };
 

@@ -21,7 +21,7 @@ class FakeNames final : public SymbolNames {
   std::optional<std::string> user_name(uint64_t uid) override {
     return uid == 0 ? std::optional<std::string>("root") : std::nullopt;
   }
-  std::optional<std::string> cgroup_path(uint64_t) override { return "unified:/a"; }
+  std::optional<std::string> cgroup_path(uint64_t, const std::string&) override { return "unified:/a"; }
   int64_t boot_to_wall_ns() override { return 1000000000; }
   bool asked_return = false;
 };
@@ -102,7 +102,7 @@ TEST(Render, NamesAreLookedUpOrTheNumberIsShown) {
   EXPECT_EQ(shown(Value{Symbol{5, 7, 0}}), "0x5");
   EXPECT_EQ(shown(Value{Username{0}}), "root");
   EXPECT_EQ(shown(Value{Username{4711}}), "4711");
-  EXPECT_EQ(shown(Value{CgroupPath{1}}), "unified:/a");
+  EXPECT_EQ(shown(Value{CgroupPath{1, {}}}), "unified:/a");
   EXPECT_EQ(shown(Value{Strerror{2}}), "No such file or directory");
 }
 
