@@ -234,7 +234,7 @@ void CodeGenerator::store_builtin(const Expr& expr, const std::string& name, Pla
     return store_slot(to, R0);
   }
   if (name == "pcomm" && want.is(TypeKind::kString)) return store_parent_comm(expr, to, size);
-  if (name == "ustack") return user_stack(expr, to);
+  if (name == "ustack" || name == "dw_ustack") return user_stack(expr, to);
   if (name == "kstack") return kernel_stack(expr, to);
   if (name == "args" || name == "locals") return store_arguments(expr, name == "locals", want, to);
   unsupported(expr.span, name);

@@ -33,8 +33,9 @@ void CodeGenerator::user_stack(const Expr& expr, Place to) {
   // uscope itself runs these: nobody's stack.
   if (site_.kind == CodeKind::RunOnce || site_.kind == CodeKind::Timer) return clear(to, size);
   const auto* call = expr.as<lang::Call>();
+  const auto* plain = expr.as<lang::Builtin>();  // without arguments
   Label end = asm_.label();
-  if (call && call->name == "dw_ustack") {
+  if ((call && call->name == "dw_ustack") || (plain && plain->name == "dw_ustack")) {
     unit_.out.uses_dw_ustack = true;
     if (unit_.inputs.dwarf_processes) check_dwarf_process(expr, size, to, end);
   }

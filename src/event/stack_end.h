@@ -13,7 +13,7 @@ enum class StackEnd : uint32_t {
   NoRule,        // code that no table describes
   Unreadable,    // the stack's memory cannot be read
   UnknownImage,  // the first stack through a file: its tables are being read
-  Busy,          // the process is changing its address space at this moment
+  Busy,          // the address space could not be looked at: it is changing, or the kernel was interrupted
   NotCode,       // a return address that leads to no code
   LostRegister,  // the frame hangs on a register whose value is gone
   OtherStack,    // the runtime has switched stacks
@@ -31,7 +31,7 @@ constexpr std::string_view explain(StackEnd end) {
     case StackEnd::UnknownImage:
       return "the first stack through this file";
     case StackEnd::Busy:
-      return "the address space was changing";
+      return "the kernel was busy with the address space";
     case StackEnd::NotCode:
       return "the return address leads to no code";
     case StackEnd::LostRegister:

@@ -160,7 +160,7 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
   }
   if (name == "probetype") return Type::string(first_probe_type().size() + 1);
   if (name == "ctx") return Type::pointer(Type::structure("struct pt_regs", 168), AddressSpace::kKernel);
-  if (name == "ustack")
+  if (name == "ustack" || name == "dw_ustack")
     return Type::stack(TypeKind::kUserStack, kDefaultStackDepth, program_.settings.stack_mode);
   if (name == "kstack")
     return Type::stack(TypeKind::kKernelStack, kDefaultStackDepth, program_.settings.stack_mode);

@@ -63,11 +63,12 @@ const symbols::ImageSymbols* LiveNames::vdso() {
 
 std::optional<LiveNames::Spot> LiveNames::spot_of(uint32_t pid, uint64_t address) {
   if (const process::Mapping* mapping = mapping_of(pid, address)) {
-    const symbols::ImageSymbols* image = image_of(pid, *mapping);
-    if (image == nullptr) return std::nullopt;
-    auto at = image->image_address(mapping->file_offset(ProcessAddr{address}));
-    if (!at) return std::nullopt;
-    return Spot{image, mapping->path, *at};
+    // The process may have gone between the two looks at it.
+    if (const symbols::ImageSymbols* image = image_of(pid, *mapping)) {
+      auto at = image->image_address(mapping->file_offset(ProcessAddr{address}));
+      if (!at) return std::nullopt;
+      return Spot{image, mapping->path, *at};
+    }
   }
   auto past = past_ != nullptr ? past_->find(pid, address) : std::nullopt;
   if (!past || past->image == nullptr) return std::nullopt;
