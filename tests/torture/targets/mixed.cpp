@@ -106,18 +106,17 @@ static void hot() {
   }
 }
 
+static NOINLINE long jumped_with(long a) {
+  std::jmp_buf here;
+  if (int back = setjmp(here)) return back;
+  jumps_out(&here, a);
+  return 0;
+}
+
 static void exceptions() {
   while (!stop) {
     for (long a = 0; a < 60; ++a) check(catches(a) == (a % 4 == 3 ? -a : a * 2 + 1), "catches");
-    for (long a = 0; a < 60; ++a) {
-      std::jmp_buf here;
-      volatile long jumped = 0;
-      if (int back = setjmp(here))
-        jumped = back;
-      else
-        jumps_out(&here, a);
-      check(jumped == ((a & 1) ? a : 0), "jumps_out");
-    }
+    for (long a = 0; a < 60; ++a) check(jumped_with(a) == ((a & 1) ? a : 0), "jumps_out");
     if (!is_hot) usleep(300);
   }
 }

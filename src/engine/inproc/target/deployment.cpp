@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <map>
+#include <set>
 
 namespace uscope::engine::inproc {
 namespace {
@@ -42,6 +43,7 @@ struct Deployment::PlannedFile {
   TextFacts* facts = nullptr;
   std::vector<SiteRequest> sites;
   std::vector<FileOffset> offsets;
+  std::set<FileOffset> semaphores;
   struct Origin {
     size_t attachment, site;
   };
@@ -89,7 +91,7 @@ Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
     auto [known, is_new] = by_name.try_emplace(attachment.file, files.size());
     if (is_new) {
       TRY(TextFacts * found, facts(attachment.file));
-      files.push_back({attachment.file, found, {}, {}, {}, {}});
+      files.push_back({attachment.file, found, {}, {}, {}, {}, {}});
     }
     PlannedFile& file = files[known->second];
     for (size_t s = 0; s < attachment.sites.size(); ++s) {
@@ -101,6 +103,7 @@ Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
       }
       file.sites.push_back({*address, attachment.code, site.cookie});
       file.offsets.push_back(site.offset);
+      if (site.semaphore) file.semaphores.insert(*site.semaphore);
       file.origins.push_back({a, s});
     }
   }
@@ -123,7 +126,9 @@ std::vector<Deployment::Target> Deployment::find_targets(std::vector<PlannedFile
       for (size_t s = 0; s < file.sites.size(); ++s) {
         auto at = loading.code_at(file.offsets[s]);
         if (!at) continue;
-        targets.push_back({f, loading.span(), at->value - file.sites[s].address.value, 0});
+        targets.push_back({f, loading.span(), at->value - file.sites[s].address.value, 0, {}});
+        for (FileOffset semaphore : file.semaphores)
+          if (auto place = loading.data_at(semaphore)) targets.back().semaphores.push_back(*place);
         is_loaded = true;
         break;
       }
@@ -174,6 +179,9 @@ Status Deployment::install(const std::vector<PlannedFile>& files, const std::vec
     if (auto go = files[target.file].facts->go_facts())
       go_runtimes.push_back({{go->all_goroutines.value + target.bias},
                              {{go->preempt2.value + target.bias}, go->preempt2_size}});
+  std::vector<ProcessAddr> semaphores;
+  for (const Target& target : targets)
+    semaphores.insert(semaphores.end(), target.semaphores.begin(), target.semaphores.end());
   struct Served {
     ProcessAddr patch;
     size_t file, site;
@@ -202,7 +210,7 @@ Status Deployment::install(const std::vector<PlannedFile>& files, const std::vec
   TRY_STATUS(remote.write(places_.private_memory, code_.private_header(places_)));
   std::ranges::sort(patches, {}, &Patch::address);
   timing_.building_ns = since(began);
-  TRY(InstallReport installed, guardian_.install(patches, go_runtimes));
+  TRY(InstallReport installed, guardian_.install(patches, go_runtimes, semaphores));
   timing_.stopped_ns = installed.stopped_ns;
   timing_.moved_threads = installed.moved_threads;
   timing_.moved_frames = installed.moved_frames;

@@ -60,6 +60,7 @@ class Deployment {
     AddressSpan text;
     uint64_t bias = 0;
     size_t cluster = 0;
+    std::vector<ProcessAddr> semaphores;
   };
   // Text that one code area serves.
   struct Cluster {

@@ -37,13 +37,13 @@ Message perform(pid_t target, Surgeon& surgeon, const Message& request) {
       auto area = decode_area_request(request.body);
       if (!area) return {MessageKind::failure, encode(area.error()), Fd()};
       return answer_of(surgeon.map(*area), [](Surgeon::Mapped& mapped) {
-        return Message{MessageKind::answer, encode(mapped.pieces), std::move(mapped.memory)};
+        return Message{MessageKind::answer, encode(mapped), std::move(mapped.memory)};
       });
     }
     case MessageKind::install: {
       auto work = decode_install_request(request.body);
       if (!work) return {MessageKind::failure, encode(work.error()), Fd()};
-      return answer_of(surgeon.install(work->patches, work->go_runtimes),
+      return answer_of(surgeon.install(work->patches, work->go_runtimes, work->semaphores),
                        [](const InstallReport& report) { return answer(encode(report)); });
     }
     case MessageKind::remove:
@@ -130,13 +130,15 @@ Guardian::~Guardian() {
 
 Result<Surgeon::Mapped> Guardian::map(const AreaRequest& request) {
   TRY(Message reply, ask(socket_.get(), MessageKind::map, encode(request)));
-  TRY(auto pieces, decode_pieces(reply.body));
-  return Surgeon::Mapped{std::move(reply.fd), std::move(pieces)};
+  TRY(Surgeon::Mapped mapped, decode_mapped(reply.body));
+  mapped.memory = std::move(reply.fd);
+  return mapped;
 }
 
 Result<InstallReport> Guardian::install(std::span<const Patch> patches,
-                                        std::span<const GoRuntime> go_runtimes) {
-  TRY(Message reply, ask(socket_.get(), MessageKind::install, encode(patches, go_runtimes)));
+                                        std::span<const GoRuntime> go_runtimes,
+                                        std::span<const ProcessAddr> semaphores) {
+  TRY(Message reply, ask(socket_.get(), MessageKind::install, encode(patches, go_runtimes, semaphores)));
   return decode_install_report(reply.body);
 }
 

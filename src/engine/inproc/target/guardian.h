@@ -22,7 +22,8 @@ class Guardian {
 
   // As the Surgeon's.
   Result<Surgeon::Mapped> map(const AreaRequest& request);
-  Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {});
+  Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {},
+                                std::span<const ProcessAddr> semaphores = {});
   Result<RemoveReport> remove();
   // What uscopes that no longer run have left in the target.
   Result<RemoveReport> remove_leftovers();

@@ -27,6 +27,15 @@ std::optional<ProcessAddr> Loading::code_at(FileOffset offset) const {
   return std::nullopt;
 }
 
+std::optional<ProcessAddr> Loading::data_at(FileOffset offset) const {
+  for (const process::Mapping& mapping : image.mappings) {
+    if (!mapping.perms.write || mapping.perms.shared) continue;
+    if (offset >= mapping.offset && offset - mapping.offset < mapping.size())
+      return mapping.start + (offset - mapping.offset);
+  }
+  return std::nullopt;
+}
+
 std::vector<Loading> find_loadings(pid_t pid, const process::Maps& maps, const std::string& file) {
   struct stat info {};
   const bool is_known = ::stat(file.c_str(), &info) == 0;

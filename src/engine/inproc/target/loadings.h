@@ -20,6 +20,8 @@ struct Loading {
 
   // The place of a byte of the file that is mapped as code the process alone sees; nothing if it is not.
   std::optional<ProcessAddr> code_at(FileOffset offset) const;
+  // The place of a byte of the file that is mapped as data the process may write.
+  std::optional<ProcessAddr> data_at(FileOffset offset) const;
   // All of it, code and data.
   AddressSpan span() const { return {image.start(), image.end() - image.start()}; }
 };

@@ -124,8 +124,10 @@ Result<AreaRequest> decode_area_request(Bytes body) {
   return request;
 }
 
-std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes) {
+std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
+                            std::span<const ProcessAddr> semaphores) {
   MessageWriter out;
+  out.put_all(std::vector<ProcessAddr>(semaphores.begin(), semaphores.end()));
   out.put_all(std::vector<GoRuntime>(go_runtimes.begin(), go_runtimes.end()));
   out.put(uint64_t(patches.size()));
   for (const Patch& patch : patches) {
@@ -143,6 +145,9 @@ std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRu
 Result<InstallRequest> decode_install_request(Bytes body) {
   ByteReader reader(body);
   InstallRequest request;
+  auto semaphores = read_all<ProcessAddr>(reader);
+  if (!semaphores) return fail(cut_off());
+  request.semaphores = std::move(*semaphores);
   auto runtimes = read_all<GoRuntime>(reader);
   if (!runtimes) return fail(cut_off());
   request.go_runtimes = std::move(*runtimes);
@@ -164,17 +169,19 @@ Result<InstallRequest> decode_install_request(Bytes body) {
   return request;
 }
 
-std::vector<uint8_t> encode(const std::vector<Piece>& pieces) {
+std::vector<uint8_t> encode(const Surgeon::Mapped& mapped) {
   MessageWriter out;
-  out.put_all(pieces);
+  out.put_all(mapped.pieces);
   return std::move(out).take();
 }
 
-Result<std::vector<Piece>> decode_pieces(Bytes body) {
+Result<Surgeon::Mapped> decode_mapped(Bytes body) {
   ByteReader reader(body);
+  Surgeon::Mapped mapped;
   auto pieces = read_all<Piece>(reader);
   if (!pieces) return fail(cut_off());
-  return std::move(*pieces);
+  mapped.pieces = std::move(*pieces);
+  return mapped;
 }
 
 std::vector<uint8_t> encode(const InstallReport& report) {

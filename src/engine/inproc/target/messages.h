@@ -56,11 +56,13 @@ Result<AreaRequest> decode_area_request(Bytes body);
 struct InstallRequest {
   std::vector<Patch> patches;
   std::vector<GoRuntime> go_runtimes;
+  std::vector<ProcessAddr> semaphores;
 };
-std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes);
+std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
+                            std::span<const ProcessAddr> semaphores);
 Result<InstallRequest> decode_install_request(Bytes body);
-std::vector<uint8_t> encode(const std::vector<Piece>& pieces);
-Result<std::vector<Piece>> decode_pieces(Bytes body);
+std::vector<uint8_t> encode(const Surgeon::Mapped& mapped);
+Result<Surgeon::Mapped> decode_mapped(Bytes body);  // without the memory's fd
 std::vector<uint8_t> encode(const InstallReport& report);
 Result<InstallReport> decode_install_report(Bytes body);
 std::vector<uint8_t> encode(const RemoveReport& report);

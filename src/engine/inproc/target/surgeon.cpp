@@ -38,6 +38,14 @@ Status check_owners(pid_t pid, const std::vector<JournalContents>& journals) {
   return {};
 }
 
+// A semaphore that is gone (its library was unloaded) has nothing to be counted down.
+void count_semaphore(process::RemoteMemory& memory, ProcessAddr at, int by) {
+  auto value = memory.read_value<uint16_t>(at);
+  if (!value || (by < 0 && *value == 0)) return;
+  const auto now = uint16_t(*value + by);
+  (void)memory.write(at, as_bytes({reinterpret_cast<const char*>(&now), sizeof now}));
+}
+
 }  // namespace
 
 Result<RemoveReport> remove_leftovers(pid_t pid) {
@@ -92,8 +100,8 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request) {
   return mapped;
 }
 
-Result<InstallReport> Surgeon::install(std::span<const Patch> patches,
-                                       std::span<const GoRuntime> go_runtimes) {
+Result<InstallReport> Surgeon::install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
+                                       std::span<const ProcessAddr> semaphores) {
   if (sessions_.empty()) return fail("no memory has been mapped for the patches");
   Session& session = sessions_.back();
   TRY(process::RemoteMemory memory, process::RemoteMemory::open(pid_));
@@ -109,6 +117,8 @@ Result<InstallReport> Surgeon::install(std::span<const Patch> patches,
     const Clock::time_point began = Clock::now();
     if (!session.journal.is_present(process.memory())) return fail(gone);
     TRY(report, inproc::install(process, patches, go_runtimes));
+    for (ProcessAddr semaphore : semaphores) count_semaphore(process.memory(), semaphore, 1);
+    semaphores_.insert(semaphores_.end(), semaphores.begin(), semaphores.end());
     report.stopped_ns = uint64_t((Clock::now() - began).count());
     return {};
   });
@@ -117,6 +127,13 @@ Result<InstallReport> Surgeon::install(std::span<const Patch> patches,
 }
 
 Result<RemoveReport> Surgeon::remove(const RemoveOptions& options) {
+  if (!semaphores_.empty()) {
+    auto memory = process::RemoteMemory::open(pid_);
+    const bool is_ours = memory && !sessions_.empty() && sessions_.front().journal.is_present(*memory);
+    for (ProcessAddr semaphore : semaphores_)
+      if (is_ours) count_semaphore(*memory, semaphore, -1);
+    semaphores_.clear();
+  }
   std::vector<JournalContents> journals;
   for (const Session& session : sessions_) journals.push_back(session.contents);
   TRY(RemoveReport report, inproc::remove(pid_, journals, options));

@@ -27,7 +27,9 @@ class Surgeon {
   };
   Result<Mapped> map(const AreaRequest& request);
   // The memory comes from map(); patches are sorted by address and do not overlap each other or earlier ones.
-  Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {});
+  // `semaphores` of USDT probes are counted up, until removal counts them down.
+  Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {},
+                                std::span<const ProcessAddr> semaphores = {});
   // Idempotent.
   Result<RemoveReport> remove(const RemoveOptions& options = {});
 
@@ -41,6 +43,7 @@ class Surgeon {
   };
   pid_t pid_;
   std::vector<Session> sessions_;
+  std::vector<ProcessAddr> semaphores_;  // counted up by us
 };
 
 // Takes out what uscopes that no longer run have left in a process. An Error names one that still does.
