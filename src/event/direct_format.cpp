@@ -49,7 +49,7 @@ std::optional<DirectFormat::Step> DirectFormat::step_for(const FormatString::Pie
   // An int, as C has it; but a decimal number of 64 bits is shown whole. See FormatString.
   if (piece.length.empty() && (layout.size < 8 || conversion == 'x')) step.mask = UINT32_MAX;
   bool is_decimal = conversion == 'd' || conversion == 'i';
-  if (is_decimal && piece.length.empty() && layout.size == 4 && !layout.is_signed) return std::nullopt;
+  if (is_decimal && piece.length.empty() && layout.size == 4) step.extends_sign = true;
   if (conversion == 'd' || conversion == 'i')
     step.kind = Step::Kind::Signed;
   else if (conversion == 'u')
