@@ -131,12 +131,6 @@ lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth)
     case Kind::MemberPointer:
       return lang::Type::uint64();
     case Kind::Array: {
-      // char[N] is text.
-      const Type& of = image::strip_aliases(
-          info.type(type.target), [&info](TypeId target) -> const Type& { return info.type(target); });
-      if (type.dimensions.size() == 1 && type.dimensions[0].value_or(0) > 0 && of.kind == Kind::Character &&
-          of.size == 1 && of.is_signed)
-        return lang::Type::string(*type.dimensions[0]);
       lang::Type element = to_type(image, type.target, depth + 1);
       uint64_t size = element.size();
       bool is_text = is_plain_char(info, type.target);
