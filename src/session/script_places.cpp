@@ -3,9 +3,9 @@
 #include <array>
 
 #include "image/elf/symbols.h"
-#include "image/go/build_info.h"
 #include "image/usdt/notes.h"
 #include "session/entry_address.h"
+#include "session/goroutine_number.h"
 #include "session/tracepoint_arguments.h"
 
 namespace uscope::session {
@@ -248,23 +248,15 @@ Result<ArgumentPlace> ScriptPlaces::symbol(const lang::AttachSpec& probe, std::s
   return fail("Could not resolve symbol: " + probe.target + ":" + std::string(name));
 }
 
-// Go keeps the running goroutine in R14 (since 1.17); where its number lies there differs between versions.
+// Go keeps the running goroutine in R14.
 Result<ArgumentPlace> ScriptPlaces::goroutine(const lang::AttachSpec& probe) const {
   constexpr uint32_t kR14 = 14;  // DWARF's number
   auto site = types_.site(probe);
-  if (!site || !site->image->is_elf()) return fail("the place of " + probe.text + " is not known");
-  std::optional<uint64_t> offset;
-  if (auto layout = types_.find_struct("runtime.g"))
-    if (const lang::TypeField* field = layout->find("goid")) offset = field->offset;
-  auto built = image::read_go_build_info(site->image->elf());
-  if (!built) return fail("goid is known in Go programs only");
-  int minor = built->minor_version();
-  if (minor < 17) return fail("goid is known from Go 1.17 on, this is " + built->version);
-  // Go 1.23 added syscallbp to runtime.g; 1.25 took ret out of its gobuf.
-  if (!offset) offset = minor == 23 || minor == 24 ? 160 : 152;
+  if (!site) return fail("the place of " + probe.text + " is not known");
+  TRY(uint64_t offset, goid_offset(*site->image, site->address));
   ArgumentPlace place;
   place.register_offset = *context_offset(kR14);
-  place.steps.push_back({PlaceStep::Kind::Add, int64_t(*offset), 8});
+  place.steps.push_back({PlaceStep::Kind::Add, int64_t(offset), 8});
   place.steps.push_back({PlaceStep::Kind::Load, 0, 8});
   return place;
 }
