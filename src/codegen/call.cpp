@@ -145,10 +145,11 @@ void CodeGenerator::exit_call(const lang::Call& node) {
 }
 
 // A message of uscope's own about a place in the script.
-void CodeGenerator::message(event::FormatKind kind, std::string text, lang::Span span) {
+void CodeGenerator::message(event::FormatKind kind, std::string_view text, lang::Span span) {
   Temporaries temporaries(frame_);
-  for (size_t at = 0; (at = text.find('%', at)) != std::string::npos; at += 2) text.insert(at, "%");
-  event::Format format{kind, std::move(text), {}, unit_.place(span), unit_.marked_line(span)};
+  std::string escaped;
+  for (char c : text) escaped.append(c == '%' ? 2 : 1, c);
+  event::Format format{kind, std::move(escaped), {}, unit_.place(span), unit_.marked_line(span)};
   format.arguments.kind = event::Layout::Kind::Tuple;
   send(begin_record(event::RecordKind::Printf, unit_.add_format(std::move(format)), 0), 8);
 }

@@ -212,7 +212,7 @@ class CodeGenerator {
   void store_call(const Expr& expr, const lang::Call& node, const Type& want, Place to);
   void exit_call(const lang::Call& node);
   void assert_call(const Expr& expr, const lang::Call& node);
-  void message(event::FormatKind kind, std::string text, lang::Span span);
+  void message(event::FormatKind kind, std::string_view text, lang::Span span);
   void signal_call(const Expr& expr, const lang::Call& node);
 
   // string.cpp

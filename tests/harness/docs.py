@@ -92,6 +92,9 @@ class Shell:
     def run(self, text, seconds):
         """-> (status, output lines), or None when it took too long or the shell went away."""
         end = f"END-{self.mark}"
+        if text.rstrip().endswith("&"):
+            # A reader types slower than the program starts: until then the process is still a copy of this shell.
+            text += "\nfor i in {1..200}; do [ /proc/$!/exe -ef /proc/$$/exe ] || break; sleep 0.01; done"
         # </dev/null: a command must not eat the script that bash itself is reading.
         self.process.stdin.write(f"{{ {text}\n}} </dev/null\nprintf '\\n{end} %d\\n' $?\n")
         self.process.stdin.flush()
