@@ -112,11 +112,13 @@ void Assembler::jump(Label target) {
 void Assembler::jump_if(Cond cond, Reg left, Reg right, Label target) {
   emit(BPF_JMP | uint8_t(cond) | BPF_X, left, right, 0, 0);
   lines_.back().target = target.id;
+  ++branches_;
 }
 
 void Assembler::jump_if(Cond cond, Reg left, int32_t right, Label target) {
   emit(BPF_JMP | uint8_t(cond) | BPF_K, left, Reg::R0, 0, right);
   lines_.back().target = target.id;
+  ++branches_;
 }
 
 void Assembler::may_goto(Label target) {
@@ -132,6 +134,7 @@ void Assembler::append(const Assembler& other) {
     lines_.push_back(line);
   }
   for (uint32_t line : other.labels_) labels_.push_back(line == kNowhere ? kNowhere : line + first_line);
+  branches_ += other.branches_;
   bad_offset_ = bad_offset_ || other.bad_offset_;
 }
 

@@ -83,6 +83,7 @@ class Assembler {
   void use_frame(Reg frame) { frame_ = frame; }
 
   size_t size() const { return lines_.size(); }
+  size_t branches() const { return branches_; }  // conditional jumps
   // What `prologue` does comes first, then this, then the functions that load_function() names by their
   // index.
   Result<Code> finish(const Assembler& prologue, const std::vector<Assembler>& functions = {}) const;
@@ -104,6 +105,7 @@ class Assembler {
 
   std::vector<Line> lines_;
   std::vector<uint32_t> labels_;  // line, by label
+  size_t branches_ = 0;
   bool bad_offset_ = false;
   Reg frame_ = Reg::R10;
 };

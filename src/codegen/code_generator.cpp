@@ -28,6 +28,8 @@ Width width_at(uint64_t offset, uint64_t left) {
   return width;
 }
 
+constexpr uint64_t kMaxWaitingBranches = 8192;  // the verifier's limit; see loop()
+
 }  // namespace
 
 Result<Code> CodeGenerator::run() {
@@ -44,6 +46,10 @@ Result<Code> CodeGenerator::run() {
   if (frame_.is_full() || frame_.scratch_bytes() > kMaxScratch)
     return fail(fmt::format("{}: the probe's values need {} bytes, {} are available",
                             unit_.place(site_.probe->span), frame_.scratch_bytes(), kMaxScratch));
+  if (unit_.inputs.loops == Loops::Walked && loop_branches_ != 0 &&
+      asm_.branches() + loop_branches_ > kMaxWaitingBranches)
+    return fail(fmt::format("{}: the probe has more branches than this kernel can check beside its loops",
+                            unit_.place(site_.probe->span)));
   auto code = asm_.finish(prologue(), functions_);
   if (!code) return fail(std::move(code).error().while_doing(unit_.place(site_.probe->span)));
   code->kind = site_.kind;

@@ -291,6 +291,7 @@ class CodeGenerator {
   std::vector<lang::Span> expansions_;  // calls of macros that the code is in
   lang::Span reading_;                  // what a read of memory is for, should it fail
   uint64_t loop_weight_ = 0;            // instructions that the verifier walks in the loops so far
+  uint64_t loop_branches_ = 0;          // branches among them
 };
 
 }  // namespace uscope::codegen

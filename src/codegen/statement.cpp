@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "codegen/code_generator.h"
 #include "codegen/layout_of.h"
@@ -18,6 +19,9 @@ namespace {
 // round, and gives up after a million instructions in all; rounds are cut so that a loop stays below.
 constexpr uint64_t kLoopBudget = 200000, kInnerLoopBudget = 4000;
 constexpr uint64_t kMinRounds = 4;
+// Of each branch that it cannot decide one side waits while the other is walked to the probe's end, and it
+// gives up when more than 8192 wait. Some are kept for what follows the loops.
+constexpr uint64_t kMaxBranches = 8192 - 1024, kInnerLoopBranches = 256;
 constexpr uint64_t kUncheckedRounds = 1u << 23;
 constexpr size_t kMaxCallDepth = 8;
 
@@ -113,8 +117,8 @@ void CodeGenerator::loop(lang::Span span, const std::function<void(Label out)>& 
     store_slot(rounds, R0);
   }
   size_t start = asm_.size();
-  uint64_t outer_weight = loop_weight_;
-  loop_weight_ = 0;
+  size_t branches_before = asm_.branches();
+  uint64_t outer_weight = std::exchange(loop_weight_, 0), outer_branches = std::exchange(loop_branches_, 0);
   asm_.bind(again);
   if (may_goto) asm_.may_goto(stopped);
   condition(out);
@@ -129,12 +133,20 @@ void CodeGenerator::loop(lang::Span span, const std::function<void(Label out)>& 
     warn("The kernel stopped this loop: it ran for too long.", span);
     return asm_.bind(out);
   }
-  uint64_t weight = asm_.size() - start + 5 + loop_weight_;
   uint64_t most = kUncheckedRounds;
   if (unit_.inputs.loops == Loops::Walked) {
+    uint64_t weight = asm_.size() - start + 5 + loop_weight_;
+    uint64_t branches = asm_.branches() - branches_before + 1 + loop_branches_;
+    uint64_t used = branches_before + outer_branches;
+    uint64_t left = kMaxBranches - std::min(used, kMaxBranches);
     double budget = double(is_inner ? kInnerLoopBudget : kLoopBudget);
-    most = std::max(kMinRounds, uint64_t(std::sqrt(budget / double(weight))));
+    // Half of what is left, so that a later loop has some.
+    uint64_t most_branching = (is_inner ? std::min(kInnerLoopBranches, left) : left / 2) / branches;
+    most = std::max(kMinRounds, std::min(most_branching, uint64_t(std::sqrt(budget / double(weight)))));
+    if (branches * most > left)
+      unit_.problem(span, "this loop has more branches than this kernel can check (6.9 and later ones can)");
     loop_weight_ = outer_weight + weight * most;
+    loop_branches_ = outer_branches + branches * most;
   }
   load_slot(R0, rounds);
   asm_.alu(Alu::Add, R0, 1);

@@ -65,6 +65,37 @@ void try_scripts(codegen::Loops loops) {
   EXPECT_GT(tally.loaded, count / 2);
 }
 
+// Every branch that the verifier cannot decide waits to be walked, and no more than 8192 may wait.
+std::string branching_loops(int branches, int depth, int loops) {
+  std::string body;
+  for (int i = 0; i < branches; ++i) {
+    std::string number = std::to_string(i);
+    body += "if (rand > " + number + ") { $n += " + number + "; } ";
+  }
+  std::string text;
+  for (int one = 0; one < loops; ++one) {
+    for (int level = 0; level < depth; ++level) text += "while (rand > " + std::to_string(level) + ") { ";
+    text += body + std::string(size_t(depth), '}') + " ";
+  }
+  return "BEGIN { $n = (uint64)0; " + text + " @ = $n; }";
+}
+
+TEST(Verifier, TakesLoopsOfManyBranches) {
+  if (::geteuid() != 0) GTEST_SKIP() << "loading programs needs root";
+  for (codegen::Loops loops : {codegen::Loops::Walked, codegen::Loops::MayGoto}) {
+    Tally tally;
+    for (int branches : {1, 10, 50, 200, 700})
+      for (int depth : {1, 2, 3})
+        for (int count : {1, 3}) {
+          SCOPED_TRACE(testing::Message() << branches << " branches, depth " << depth << ", loops " << count);
+          try_script(branching_loops(branches, depth, count), 0, loops, tally);
+        }
+    for (const auto& [why, times] : tally.not_compiled)
+      std::printf("  %zu not compiled: %s\n", times, why.c_str());
+    EXPECT_GT(tally.loaded, 20u);
+  }
+}
+
 TEST(Verifier, TakesWhatTheCompilerAccepts) { try_scripts(codegen::Loops::MayGoto); }
 TEST(Verifier, TakesLoopsThatItWalksItself) { try_scripts(codegen::Loops::Walked); }
 
