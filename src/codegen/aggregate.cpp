@@ -98,7 +98,9 @@ void CodeGenerator::tseries(lang::Span span, const Unit::ScriptMap& map, const l
     asm_.load(Width::B8, R2, R0, 0);
     if (how == "min" || how == "max") {
       Label take = asm_.label();
-      asm_.jump_if(how == "min" ? Cond::SLt : Cond::SGt, R1, R2, take);
+      bool is_signed = info.value.is_signed();
+      Cond takes = how == "min" ? (is_signed ? Cond::SLt : Cond::Lt) : (is_signed ? Cond::SGt : Cond::Gt);
+      asm_.jump_if(takes, R1, R2, take);
       asm_.mov(R1, R2);
       asm_.bind(take);
     } else {

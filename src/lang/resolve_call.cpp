@@ -172,7 +172,7 @@ Type Resolver::aggregate(const Expr& expr, Call& node) {
                         agg->value));
     }
   }
-  return Type::opaque(TypeKind::kTseries);
+  return Type::opaque(TypeKind::kTseries, 8, is_signed);
 }
 
 // What the map has to know to be made and printed; every use must agree.

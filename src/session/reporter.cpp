@@ -152,7 +152,7 @@ void Reporter::take_helper_error(uint32_t id, Bytes payload) {
   if (id >= plan_.errors.size() || !with_warnings_) return;
   const event::HelperErrorPlace& error = plan_.errors[id];
   if (!error.message.empty())
-    return output_.script_message(view::Severity::Warning, error.place, error.message, error.context);
+    return output_.script_message(view::Severity::RuntimeError, error.place, error.message, error.context);
   view::HelperFailure failure;
   failure.helper = error.helper;
   failure.place = error.place;

@@ -218,8 +218,10 @@ void JsonOutput::map(const event::MapContents& map, uint64_t top, uint64_t divis
 
 void JsonOutput::script_message(Severity severity, std::string_view place, std::string_view text,
                                 std::string_view) {
-  std::string line =
-      fmt::format("{{\"type\": \"{}\", \"msg\": ", severity == Severity::Error ? "errorf" : "warnf");
+  const char* type = severity == Severity::Error     ? "errorf"
+                     : severity == Severity::Warning ? "warnf"
+                                                     : "runtime_error";
+  std::string line = fmt::format("{{\"type\": \"{}\", \"msg\": ", type);
   append_json_string(line, text);
   append_place(line, place);
   line += "}\n";

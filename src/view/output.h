@@ -17,7 +17,11 @@ namespace uscope::view {
 // Takes a whole event's bytes. One for results (standard output or -o FILE), one for diagnostics.
 using Writer = std::function<void(std::string_view)>;
 
-enum class Severity { Warning, Error };
+enum class Severity {
+  Warning,       // warnf()
+  Error,         // errorf()
+  RuntimeError,  // what went wrong in the script as it ran; a warning to who reads it
+};
 
 // What a helper answered, and where in the script.
 struct HelperFailure {
