@@ -277,6 +277,9 @@ class CodeGenerator {
   std::string expansion_text(event::FormatKind kind) const;
   Place begin_record(event::RecordKind kind, uint32_t id, uint64_t payload);
   void send(Place record, uint64_t size);
+  void send_sized(Place record);  // of R3 bytes
+  bool can_trim(const Expr& last, Place record) const;
+  void send_trimmed(const Expr& last, Place record, uint64_t offset);
 
   Unit& unit_;
   CodeSite site_;

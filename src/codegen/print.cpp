@@ -26,9 +26,13 @@ Place CodeGenerator::begin_record(RecordKind kind, uint32_t id, uint64_t payload
 }
 
 void CodeGenerator::send(Place record, uint64_t size) {
+  asm_.mov(R3, int64_t(size));
+  send_sized(record);
+}
+
+void CodeGenerator::send_sized(Place record) {
   address(R2, record);
   asm_.load_map(R1, unit_.events_map());
-  asm_.mov(R3, int64_t(size));
   asm_.mov(R4, 0);
   asm_.call(BPF_FUNC_ringbuf_output);
   Label sent = asm_.label();
@@ -41,6 +45,32 @@ void CodeGenerator::send(Place record, uint64_t size) {
   asm_.mov(R1, 1);
   asm_.atomic(BPF_ADD, Width::B8, R0, 0, R1);
   asm_.bind(sent);
+}
+
+// A text of the program that ends the record need not be sent, nor cleared, behind its NUL. Not on the stack,
+// where the verifier wants every byte written that could be sent.
+bool CodeGenerator::can_trim(const Expr& last, Place record) const {
+  const auto* call = last.as<lang::Call>();
+  return call && call->name == "str" && call->arguments.size() == 1 && call->arguments[0]->type.is_scalar() &&
+         last.type.is(TypeKind::kString) && size_of(last.type) > 0 && record.base == kScratch;
+}
+
+void CodeGenerator::send_trimmed(const Expr& last, Place record, uint64_t offset) {
+  const Expr& source = *last.as<lang::Call>()->arguments[0];
+  Place text = record.at(offset);
+  uint64_t most = size_of(last.type);
+  scalar(source);
+  reading_ = last.span;
+  read_user_text(text, most, source.type.address_space() == lang::AddressSpace::kKernel);
+  Label was_read = asm_.label();
+  asm_.jump_if(Cond::SGt, R0, 0, was_read);
+  asm_.store(Width::B1, text.base, text.offset, 0);
+  asm_.mov(R0, 1);
+  asm_.bind(was_read);
+  clamp(R0, int32_t(most));
+  asm_.mov(R3, R0);
+  asm_.alu(Alu::Add, R3, int32_t(offset));
+  send_sized(record);
 }
 
 // printf and its like, time().
@@ -63,10 +93,12 @@ void CodeGenerator::print_format(const Expr& expr, const lang::Call& node, event
   format.arguments = unit_.layout(tuple);
   uint64_t size = size_of(tuple);
   Place record = begin_record(RecordKind::Printf, unit_.add_format(std::move(format)), size);
-  if (has_padding(tuple)) clear(record.at(kHeader), size);
   auto offsets = field_offsets(tuple);
-  for (size_t i = 1; i < node.arguments.size(); i++)
+  bool trims = !types.empty() && can_trim(*node.arguments.back(), record);
+  if (has_padding(tuple)) clear(record.at(kHeader), trims ? offsets.back() : size);
+  for (size_t i = 1; i < node.arguments.size() - (trims ? 1 : 0); i++)
     store(*node.arguments[i], types[i - 1], record.at(kHeader + offsets[i - 1]));
+  if (trims) return send_trimmed(*node.arguments.back(), record, kHeader + offsets.back());
   send(record, kHeader + size);
 }
 

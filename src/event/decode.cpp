@@ -108,9 +108,13 @@ Result<Value> Decoder::scalar(const Layout& layout, uint64_t offset, const std::
 }
 
 Result<Value> Decoder::text(const Layout& layout, uint64_t offset, const std::string& what) const {
-  TRY(Bytes found, part(offset, layout.size, what));
+  // A record may end with its last text's NUL.
+  uint64_t there = offset < bytes_.size() ? bytes_.size() - offset : 0;
+  TRY(Bytes found, part(offset, std::min(layout.size, there), what));
   std::string_view all = as_text(found);
-  std::string shown(all.substr(0, all.find('\0')));
+  size_t end = all.find('\0');
+  if (end == std::string_view::npos && there < layout.size) TRY_STATUS(part(offset, layout.size, what));
+  std::string shown(all.substr(0, end));
   if (shown.size() + 1 >= layout.size) shown += layout.trailer;
   return Value{std::move(shown)};
 }

@@ -20,12 +20,12 @@ void append_number(std::string& out, auto number, int base) {
   out.append(digits, end);
 }
 
-void append_text(std::string& out, Bytes field, std::string_view trailer) {
+void append_text(std::string& out, Bytes field, uint64_t room, std::string_view trailer) {
   const void* end = std::memchr(field.data(), 0, field.size());
   const char* begin = reinterpret_cast<const char*>(field.data());
   size_t length = end ? size_t(static_cast<const char*>(end) - begin) : field.size();
   out.append(begin, length);
-  if (length + 1 >= field.size()) out.append(trailer);
+  if (length + 1 >= room) out.append(trailer);
 }
 
 }  // namespace
@@ -74,6 +74,9 @@ std::optional<DirectFormat> DirectFormat::make(const Format& format, const Forma
       auto made = step_for(piece, format.arguments.fields[next++]);
       if (!made || made->offset > UINT32_MAX || made->size > UINT32_MAX) return std::nullopt;
       step = std::move(*made);
+      bool is_last = next == format.arguments.fields.size();
+      if (is_last && step.kind == Step::Kind::Text && direct.needed_ <= step.offset)
+        direct.last_text_ = step.offset;
       direct.needed_ = std::max(direct.needed_, step.offset + step.size);
     }
     direct.steps_.push_back(std::move(step));
@@ -81,16 +84,22 @@ std::optional<DirectFormat> DirectFormat::make(const Format& format, const Forma
   return direct;
 }
 
+// The last text lies behind all else, and its record may end with its NUL.
+bool DirectFormat::ends_with_text(Bytes record) const {
+  return last_text_ && record.size() > *last_text_ &&
+         std::memchr(record.data() + *last_text_, 0, record.size() - *last_text_) != nullptr;
+}
+
 bool DirectFormat::append(std::string& out, Bytes record) const {
-  if (record.size() < needed_) return false;
+  if (record.size() < needed_ && !ends_with_text(record)) return false;
   for (const Step& step : steps_) {
     if (step.kind == Step::Kind::Literal) {
       out += step.literal;
       continue;
     }
-    Bytes field = record.subspan(step.offset, step.size);
+    Bytes field = record.subspan(step.offset, std::min(step.size, record.size() - step.offset));
     if (step.kind == Step::Kind::Text) {
-      append_text(out, field, step.literal);
+      append_text(out, field, step.size, step.literal);
       continue;
     }
     uint64_t bits = 0;

@@ -32,8 +32,11 @@ class DirectFormat {
   };
   static std::optional<Step> step_for(const FormatString::Piece& piece, const Field& field);
 
+  bool ends_with_text(Bytes record) const;
+
   std::vector<Step> steps_;
-  uint64_t needed_ = 0;  // bytes of a record
+  std::optional<uint64_t> last_text_;  // where it begins, if the last argument is one
+  uint64_t needed_ = 0;                // bytes of a record
 };
 
 }  // namespace uscope::event

@@ -89,10 +89,35 @@ TEST(DirectFormat, ARecordThatIsTooShortIsLeftToo) {
   Format format = format_of("%d %s", {integer(0, 8, true), text(8, 4)});
   auto direct = DirectFormat::make(format, FormatString(format.text));
   ASSERT_TRUE(direct);
-  std::vector<uint8_t> record(11);
+  std::vector<uint8_t> record(11, 'x');
   std::string out = "before";
   EXPECT_FALSE(direct->append(out, record));
+  EXPECT_FALSE(direct->append(out, Bytes(record).first(8)));
+  EXPECT_FALSE(direct->append(out, Bytes(record).first(4)));
   EXPECT_EQ(out, "before");
+}
+
+TEST(DirectFormat, ARecordMayEndWithItsLastTextsNul) {
+  Format format = format_of("%d %s", {integer(0, 8, true), text(8, 64)});
+  auto direct = DirectFormat::make(format, FormatString(format.text));
+  ASSERT_TRUE(direct);
+  std::vector<uint8_t> record = {7, 0, 0, 0, 0, 0, 0, 0, 'h', 'i', 0};
+  std::string out;
+  EXPECT_TRUE(direct->append(out, record));
+  EXPECT_EQ(out, "7 hi");
+  EXPECT_EQ(long_way(format, record), "7 hi");
+}
+
+TEST(DirectFormat, OnlyTheLastTextMayBeCutShort) {
+  Format format = format_of("%s %d", {text(8, 64), integer(72, 8, true)});
+  auto direct = DirectFormat::make(format, FormatString(format.text));
+  ASSERT_TRUE(direct);
+  std::string out;
+  EXPECT_FALSE(direct->append(out, std::vector<uint8_t>(74)));
+  Format turned = format_of("%d %s", {integer(72, 8, true), text(8, 64)});
+  direct = DirectFormat::make(turned, FormatString(turned.text));
+  ASSERT_TRUE(direct);
+  EXPECT_FALSE(direct->append(out, std::vector<uint8_t>(20)));
 }
 
 }  // namespace
