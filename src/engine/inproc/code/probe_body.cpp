@@ -127,15 +127,38 @@ void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPl
   out.ret();
 }
 
-// A hit while one is being handled: from a signal handler, or from what the handling itself calls. Unless a
-// handler has left the first one for good by longjmp: then the stack pointer is above where it was, and not
-// because the handler runs on a stack of its own.
-void emit_is_nested(Assembler& out, const SharedRoutines& routines) {
+// The least that lies between the stack pointer where a signal came and its handler's: the red zone, the
+// floating-point state and the kernel's frame.
+constexpr int32_t kSignalFrame = 128 + 512 + 440;
+
+// A hit that was left for good holds scratch memory still. There is no other hit of this thread that could.
+void emit_free_scratch(Assembler& out, const MapInfo* scratch) {
+  if (!scratch) return;
+  Label none = out.newLabel();
+  out.mov(x86::rax, field(x86::rdx, offsetof(Slot, values)));
+  out.test(x86::rax, x86::rax);
+  out.je(none);
+  out.add(x86::rax, imm(scratch->thread_values));
+  for (uint32_t i = 0; i < scratch->max_entries; i++)
+    out.mov(x86::qword_ptr(x86::rax, int32_t(i * scratch->value_stride)), 0);
+  out.bind(none);
+}
+
+// A hit while one is being handled: from a signal handler. Unless a handler has left the first one for good
+// by longjmp: then the stack pointer is not below where it was, by as much as a handler's is, and the handler
+// runs neither on the slot's stack, where it came, nor on one of its own.
+void emit_is_nested(Assembler& out, const SharedRoutines& routines, const MapInfo* scratch) {
   Label nested = out.newLabel(), uncounted = out.newLabel(), abandoned = out.newLabel();
   out.align(asmjit::AlignMode::kCode, 16);
   out.bind(routines.is_nested);
   out.push(x86::rax);
-  out.cmp(x86::rsp, field(x86::rdx, offsetof(Slot, busy)));
+  out.mov(x86::rax, x86::rdx);
+  out.sub(x86::rax, x86::rsp);
+  out.cmp(x86::rax, imm(kSlotStride - kSlotHeader));
+  out.jbe(nested);
+  // 16 for the two words pushed since the body's stack pointer.
+  out.lea(x86::rax, x86::ptr(x86::rsp, 16 + kSignalFrame));
+  out.cmp(x86::rax, field(x86::rdx, offsetof(Slot, busy)));
   out.jbe(nested);
   for (const x86::Gp& each : {x86::rcx, x86::rsi, x86::rdi, x86::r11}) out.push(each);
   out.sub(x86::rsp, 24);  // stack_t
@@ -157,6 +180,7 @@ void emit_is_nested(Assembler& out, const SharedRoutines& routines) {
   out.stc();
   out.ret();
   out.bind(abandoned);
+  emit_free_scratch(out, scratch);
   out.pop(x86::rax);
   out.clc();
   out.ret();
@@ -336,13 +360,13 @@ void Body::start_thread() {
 
 }  // namespace
 
-SharedRoutines emit_shared_routines(Assembler& out, const AreaPlaces& places) {
+SharedRoutines emit_shared_routines(Assembler& out, const AreaPlaces& places, const MapInfo* scratch) {
   SharedRoutines routines{out.newLabel(), out.newLabel(), out.newLabel()};
   out.align(asmjit::AlignMode::kData, 8);
   out.bind(routines.private_memory);
   out.embedUInt64(places.private_memory);
   emit_find_slot(out, routines, places);
-  emit_is_nested(out, routines);
+  emit_is_nested(out, routines, scratch);
   return routines;
 }
 

@@ -20,7 +20,10 @@ struct SharedRoutines {
   asmjit::Label is_nested;       // rdx = a slot that is busy -> carry flag: a hit inside a hit, counted
   asmjit::Label private_memory;  // a word: its address
 };
-SharedRoutines emit_shared_routines(asmjit::x86::Assembler& out, const AreaPlaces& places);
+// `scratch` is the per-thread array whose entries each begin with a word that says whether a hit has it;
+// null: the program has none.
+SharedRoutines emit_shared_routines(asmjit::x86::Assembler& out, const AreaPlaces& places,
+                                    const MapInfo* scratch);
 
 Status emit_body(asmjit::x86::Assembler& out, asmjit::Label entry, const SharedRoutines& routines,
                  const codegen::Code& code, const CodeFacts& facts, const ValueFlow& flow,

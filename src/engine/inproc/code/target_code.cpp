@@ -103,6 +103,16 @@ class CompiledCode : public TargetCode {
   Emitted measured_;
 };
 
+// codegen's scratch memory. A script's own @scratch is no array of several entries.
+const MapInfo* scratch_of(const codegen::Program& program, const SharedPlan& shared) {
+  for (size_t i = 0; i < program.maps.size(); i++) {
+    const codegen::MapSpec& spec = program.maps[i];
+    if (spec.name == "scratch" && spec.kind == codegen::MapKind::PerCpuArray && spec.max_entries > 1)
+      return &shared.maps[i];
+  }
+  return nullptr;
+}
+
 // push rax; lea rax, [record]; call body; pop rax; ret
 void emit_own_entry(asm86::Assembler& out, asmjit::Label entry, asmjit::Label body) {
   SiteRecord record{};
@@ -128,7 +138,7 @@ Result<Emitted> CompiledCode::emit(uint64_t where, const MemoryPlaces& places) c
   holder.init(asmjit::Environment(asmjit::Arch::kX64), where + kCodeStart);
   holder.setErrorHandler(&errors);
   asm86::Assembler out(&holder);
-  const SharedRoutines routines = emit_shared_routines(out, area);
+  const SharedRoutines routines = emit_shared_routines(out, area, scratch_of(program_, shared_));
   std::vector<asmjit::Label> bodies, own_entries;
   for (size_t i = 0; i < program_.codes.size(); i++) {
     bodies.push_back(out.newLabel());

@@ -126,7 +126,8 @@ void OwnProcess::patch(const void* function, const std::vector<Probe>& at_entry,
     add(first, exit, at_exit);
   } else if (!at_exit.empty()) {
     auto behind = x86::window_before(flow, exit);
-    if (!behind || behind->start < window->end) give_up("the windows overlap");
+    if (!behind) give_up(behind.error().text());
+    if (behind->start < window->end) give_up("the windows overlap");
     PlannedPatch second;
     second.window = *behind;
     add(second, exit, at_exit);

@@ -1,5 +1,7 @@
 // Probes on small functions of the test itself.
 #include <gtest/gtest.h>
+#include <setjmp.h>
+#include <sys/time.h>
 
 #include <csignal>
 #include <thread>
@@ -95,6 +97,75 @@ TEST(Probes, AreOffInAForkedChild) {
   traced.process.wipe_private();
   EXPECT_EQ(three_times(5), 15u);
   EXPECT_EQ(traced.process.total(traced.map_of("@")), 1u);
+}
+
+// A handler that hits a probe while one is being handled: the function is called from the handler only, so
+// that every hit of the handler's is either counted or dropped.
+std::atomic<uint64_t> handled = 0;
+void on_signal(int) {
+  three_times(7);
+  handled++;
+}
+
+void expect_handlers_hits_counted_or_dropped(const Traced& traced) {
+  handled = 0;
+  std::signal(SIGALRM, on_signal);
+  const itimerval often{{0, 200}, {0, 200}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  constexpr uint64_t kCalls = 20000;
+  for (uint64_t i = 0; i < kCalls; i++) ASSERT_EQ(three_times(1), 3u);
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  std::signal(SIGALRM, SIG_DFL);
+  EXPECT_EQ(traced.total("@", 1), kCalls);
+  EXPECT_EQ(traced.total("@", 7) + traced.process.dropped(), handled);
+  EXPECT_GT(traced.process.dropped(), 0u);
+}
+
+constexpr const char* kCountAndRead = "uprobe:/a:f { @[arg0] = count(); @s[arg0] = str(arg0); }";
+
+TEST(Probes, CountOrDropHitsOfSignalHandlers) {
+  Traced traced(kCountAndRead);
+  traced.process.patch_entry(reinterpret_cast<void*>(&three_times), {});
+  expect_handlers_hits_counted_or_dropped(traced);
+}
+
+// A thread's stack lies below the engine's memory here: what comes on that is above, and nested all the same.
+TEST(Probes, CountOrDropHitsOfSignalHandlersBelowTheEngine) {
+  Traced traced(kCountAndRead);
+  traced.process.patch_entry(reinterpret_cast<void*>(&three_times), {});
+  sigset_t alarm;
+  sigemptyset(&alarm);
+  sigaddset(&alarm, SIGALRM);
+  pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+  std::thread thread([&] {
+    pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+    expect_handlers_hits_counted_or_dropped(traced);
+  });
+  thread.join();
+  pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+}
+
+// A handler that never comes back leaves a hit behind, half done; later ones are handled all the same.
+sigjmp_buf escape;
+void jump_away(int) { siglongjmp(escape, 1); }
+
+TEST(Probes, GoOnAfterAHandlerJumpedAway) {
+  Traced traced("uprobe:/a:f { @ = count(); @s[arg0] = str(arg0); }");
+  traced.process.patch_entry(reinterpret_cast<void*>(&three_times), {});
+  std::signal(SIGALRM, jump_away);
+  volatile int round = 0;
+  while (round < 20) {
+    round = round + 1;
+    if (sigsetjmp(escape, 1) != 0) continue;
+    const itimerval once{{0, 0}, {0, 300 + 17 * round}};
+    setitimer(ITIMER_REAL, &once, nullptr);
+    for (;;) three_times(1);
+  }
+  std::signal(SIGALRM, SIG_DFL);
+  const uint64_t before = traced.total("@");
+  for (int i = 0; i < 100; i++) three_times(1);
+  EXPECT_EQ(traced.total("@"), before + 100);
 }
 
 TEST(Probes, RunWithoutASite) {
