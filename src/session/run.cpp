@@ -127,6 +127,8 @@ class Session {
     if (got != 0) request_.on_drained();
     return {};
   }
+  std::vector<ScriptProbes::PointFailure> leave_out_of_many(std::vector<ScriptProbes::PointFailure> failures,
+                                                            const view::Writer& report) const;
   Status refuse(const std::vector<ScriptProbes::PointFailure>& failures, const view::Writer& report,
                 size_t attached) const;
 
@@ -163,15 +165,41 @@ Status Session::attach(ScriptProbes::Placement placement, const view::Writer& re
   }
   TRY(engine::AttachReport attached, engine_.attach(placement.attachments));
   std::vector<ScriptProbes::PointFailure> failures = std::move(placement.failures);
-  size_t count = placement.placed;
-  for (auto& failure : whole_failures(placement.attachments, attached)) {
-    failures.push_back(std::move(failure));
-    --count;
-  }
+  std::vector<ScriptProbes::PointFailure> unplaced = whole_failures(placement.attachments, attached);
+  const size_t count = placement.placed - unplaced.size();
+  for (auto& failure : leave_out_of_many(std::move(unplaced), report)) failures.push_back(std::move(failure));
   TRY_STATUS(refuse(failures, report, count));
   has_events_ |= !placement.attachments.empty();
   if (!request_.quiet) output_.attached_probes(count);
   return {};
+}
+
+// As ScriptProbes does with what it cannot place: an attach point that stands for many functions goes without
+// those that the engine refuses, as long as one is left. Gives back the other failures.
+std::vector<ScriptProbes::PointFailure> Session::leave_out_of_many(
+    std::vector<ScriptProbes::PointFailure> failures, const view::Writer& report) const {
+  std::map<uint32_t, size_t> functions;  // by the attach point's place in the script
+  std::map<uint64_t, uint32_t> places;
+  for (const codegen::CodeUse& use : compiled_.uses) {
+    const uint32_t place = point(use).span.begin;
+    if (places.try_emplace(use.cookie, place).second) ++functions[place];
+  }
+  std::map<uint32_t, std::vector<ScriptProbes::PointFailure>> refused;
+  std::vector<ScriptProbes::PointFailure> rest;
+  for (ScriptProbes::PointFailure& failure : failures) {
+    auto place = places.find(failure.cookie);
+    (place == places.end() ? rest : refused[place->second]).push_back(std::move(failure));
+  }
+  for (auto& [place, those] : refused) {
+    if (those.size() >= functions[place]) {
+      for (ScriptProbes::PointFailure& failure : those) rest.push_back(std::move(failure));
+    } else if (request_.with_warnings) {
+      report(fmt::format("WARNING: {} of {} functions are left out; the first: {}: {}\n", those.size(),
+                         functions[place], compiled_.plan.probes[those.front().cookie],
+                         those.front().error.message()));
+    }
+  }
+  return rest;
 }
 
 Status Session::refuse(const std::vector<ScriptProbes::PointFailure>& failures, const view::Writer& report,
