@@ -222,7 +222,8 @@ void CodeGenerator::read_user(Place to, uint64_t size) {
   asm_.mov(R3, R0);
   address(R1, to);
   asm_.mov(R2, int64_t(size));
-  asm_.call(BPF_FUNC_probe_read_user);
+  // Only at a program's own probes a number that a script takes for an address is surely the program's.
+  asm_.call(site_.kind == CodeKind::UserProbe ? BPF_FUNC_probe_read_user : BPF_FUNC_probe_read);
   report_failed_read("probe_read_user");
 }
 

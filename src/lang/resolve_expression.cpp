@@ -198,7 +198,11 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
     for (NamedValue& value : *values) fields.emplace_back(value.name, value.type);
     return Type::record(std::move(fields));
   }
-  return Type::uint64();  // uid gid nsecs elapsed cpu ncpus rand cgroup goid numaid jiffies curtask
+  if (name == "curtask") {
+    if (const StructLayout* task = layout("struct task_struct"))
+      return Type::pointer(Type::structure(task->name, task->size), AddressSpace::kKernel);
+  }
+  return Type::uint64();  // uid gid nsecs elapsed cpu ncpus rand cgroup goid numaid jiffies
 }
 
 Type Resolver::variable(Expr& expr, Variable& node) {
@@ -506,7 +510,7 @@ Type Resolver::field(Expr& expr, Field& node) {
     return Type();
   }
   if (found->type.is(TypeKind::kPointer)) {
-    return found->type.in_space(pointer ? from : space());
+    return found->type.in_space(pointer ? from : origin(*node.object, found->type));
   }
   return found->type;
 }
@@ -555,7 +559,9 @@ Type Resolver::index(Expr& expr, Index& node) {
                                                      : fmt::to_string(literal->value),
                                    object.count()));
     }
-    return object.element();
+    const Type& element = object.element();
+    bool is_of_kernel = element.is(TypeKind::kPointer) && element.address_space() == AddressSpace::kKernel;
+    return is_of_kernel ? element.in_space(origin(*node.object, element)) : element;
   }
   if (object.is(TypeKind::kPointer)) return object.pointee();
   if (object.is(TypeKind::kString)) return Type::int8();

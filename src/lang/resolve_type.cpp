@@ -84,6 +84,22 @@ AddressSpace Resolver::space() const {
   return all_probes(user) ? AddressSpace::kUser : AddressSpace::kNone;
 }
 
+AddressSpace Resolver::origin(const Expr& object, const Type& pointer) const {
+  if (pointer.address_space() != AddressSpace::kKernel) return space();
+  const Expr* at = &object;
+  while (!at->type.is(TypeKind::kPointer)) {
+    if (const auto* field = at->as<Field>())
+      at = field->object.get();
+    else if (const auto* element = at->as<Index>())
+      at = element->object.get();
+    else if (const auto* unary = at->as<Unary>(); unary && unary->op == UnaryOp::kDereference)
+      at = unary->operand.get();
+    else
+      return AddressSpace::kKernel;  // a copy; its type is the kernel's
+  }
+  return at->type.address_space();
+}
+
 bool Resolver::all_probes(bool (*test)(ProbeKind)) const {
   if (scope_->attach_points == nullptr) return true;
   return std::ranges::all_of(*scope_->attach_points, test, &AttachSpec::kind);

@@ -120,6 +120,8 @@ class Resolver {
   const StructLayout* layout(const std::string& name);
   std::optional<std::vector<NamedValue>> probe_values(bool locals, Span span);
   AddressSpace space() const;
+  // Where a pointer points to that lies in `object`: the memory that the object was reached in.
+  AddressSpace origin(const Expr& object, const Type& pointer) const;
   bool all_probes(bool (*test)(ProbeKind)) const;
   bool any_probe(bool (*test)(ProbeKind)) const;
   std::string_view first_probe_type() const;

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/kernel/kernel_types.h"
+#include "image/btf/btf.h"
 #include "session/cgroups.h"
 #include "session/kernel_symbols.h"
 
@@ -30,7 +30,7 @@ std::optional<codegen::PidNamespace> own_pid_namespace() {
 }
 
 std::optional<codegen::TaskLayout> task_layout() {
-  auto types = engine::kernel::KernelTypes::of_running_kernel();
+  auto types = image::Btf::of_running_kernel();
   if (!types) return std::nullopt;
   auto real_parent = types->offset_of("task_struct", "real_parent");
   auto tgid = types->offset_of("task_struct", "tgid"), comm = types->offset_of("task_struct", "comm");

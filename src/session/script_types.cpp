@@ -17,6 +17,10 @@ using symbols::ImageSymbols;
 using Kind = image::Type::Kind;
 
 constexpr int deepest_type = 32;
+// Anonymous structs and base classes inside each other.
+constexpr int deepest_part = 12;
+// Behind the name of a kernel's struct where the traced program has one of that name.
+constexpr std::string_view kernel_mark = " (kernel)";
 
 bool is_record(Kind kind) {
   return kind == Kind::Struct || kind == Kind::Class || kind == Kind::Union || kind == Kind::GoString ||
@@ -45,9 +49,9 @@ lang::TypeField to_field(const Member& member, lang::Type type) {
 }
 
 // `char` itself: arrays of it are text, arrays of signed and unsigned char are numbers.
-bool is_plain_char(const image::dwarf::DebugInfo& info, TypeId id) {
+bool is_plain_char(const TypeTable& table, TypeId id) {
   for (int i = 0; id && i < deepest_type; ++i) {
-    const Type& type = info.type(id);
+    const Type& type = table.type(id);
     bool is_wrapper = type.kind == Kind::Typedef || type.kind == Kind::Const || type.kind == Kind::Volatile;
     if (!is_wrapper) return type.size == 1 && type.name == "char";
     id = type.target;
@@ -62,7 +66,8 @@ Result<const ImageSymbols*> ScriptTypes::image(const std::string& path, const st
   if (known != images_.end()) return known->second.get();
   TRY(ImageSymbols opened, ImageSymbols::open(path, root));
   auto& kept = images_[path] = std::make_unique<ImageSymbols>(std::move(opened));
-  order_.push_back(kept.get());
+  auto& table = tables_[kept.get()] = std::make_unique<TypeTable>(types_of_image(*kept));
+  order_.push_back(table.get());
   return kept.get();
 }
 
@@ -81,21 +86,35 @@ std::optional<ScriptTypes::Place> ScriptTypes::site(const AttachSpec& probe) con
   return Place{image, lookup.found.front()->address + probe.offset};
 }
 
-std::string ScriptTypes::struct_name(const ImageSymbols& image, TypeId id) const {
-  const Type& type = image.debug_info().type(id);
+const TypeTable* ScriptTypes::kernel() const {
+  if (!kernel_) kernel_ = std::make_unique<TypeTable>(types_of_kernel());
+  return (*kernel_)->find ? kernel_->get() : nullptr;
+}
+
+std::string ScriptTypes::register_name(const TypeTable& table, TypeId id) const {
+  const Type& type = table.type(id);
   bool is_c = type.language == image::Language::C;
-  std::string tag = !is_c ? "" : type.kind == Kind::Union ? "union " : "struct ";
+  std::string tag = type.kind == Kind::Enum    ? "enum "
+                    : !is_c                    ? ""
+                    : type.kind == Kind::Union ? "union "
+                                               : "struct ";
   std::string name = type.qualified.empty() ? type.name : type.qualified;
-  if (name.empty()) name = "(anonymous " + std::to_string(id.value) + ")";
+  bool is_anonymous = name.empty() && (type.kind != Kind::Enum || table.is_kernel());
+  if (is_anonymous) name = "(anonymous " + std::to_string(id.value) + ")";
   name = tag + name;
-  known_.try_emplace(name, Named{&image, id});
+  // Types are found again by their names: the kernel's must not be taken for the program's.
+  if (table.is_kernel() && (is_anonymous || programs_know(name))) name += kernel_mark;
+  known_.try_emplace(name, Named{&table, id});
   return name;
 }
 
-lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth) const {
+lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id) const {
+  return to_type(*tables_.at(&image), id);
+}
+
+lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) const {
   if (!id) return lang::Type::void_type();
-  const auto& info = image.debug_info();
-  const Type& type = info.type(id);
+  const Type& type = table.type(id);
   if (depth > deepest_type) return lang::Type::void_type();
   switch (type.kind) {
     case Kind::Typedef:
@@ -103,7 +122,7 @@ lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth)
     case Kind::Volatile:
     case Kind::Restrict:
     case Kind::Atomic:
-      return to_type(image, type.target, depth + 1);
+      return to_type(table, type.target, depth + 1);
     case Kind::Bool:
       return lang::Type::boolean();
     case Kind::Integer:
@@ -113,17 +132,14 @@ lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth)
                  : lang::Type::array(lang::Type::uint8(), type.size, 1);
     case Kind::Float:
       return lang::Type::floating(unsigned(type.size * 8));
-    case Kind::Enum: {
-      std::string name = "enum " + (type.qualified.empty() ? type.name : type.qualified);
-      known_.try_emplace(name, Named{&image, id});
-      return lang::Type::enumeration(name, type.size, type.is_signed);
-    }
+    case Kind::Enum:
+      return lang::Type::enumeration(register_name(table, id), type.size, type.is_signed);
     case Kind::Pointer:
     case Kind::Reference:
     case Kind::RvalueReference: {
       // Only the name of what is behind a pointer matters: deeper types are looked up when they are used.
-      lang::Type target = to_type(image, type.target, depth + 1);
-      return lang::Type::pointer(std::move(target), lang::AddressSpace::kUser);
+      lang::Type target = to_type(table, type.target, depth + 1);
+      return lang::Type::pointer(std::move(target), table.pointers);
     }
     case Kind::GoMap:
     case Kind::GoChannel:
@@ -131,9 +147,9 @@ lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth)
     case Kind::MemberPointer:
       return lang::Type::uint64();
     case Kind::Array: {
-      lang::Type element = to_type(image, type.target, depth + 1);
+      lang::Type element = to_type(table, type.target, depth + 1);
       uint64_t size = element.size();
-      bool is_text = is_plain_char(info, type.target);
+      bool is_text = is_plain_char(table, type.target);
       for (size_t i = type.dimensions.size(); i-- > 0;) {
         uint64_t count = type.dimensions[i].value_or(0);
         if (std::exchange(is_text, false) && count != 0) {
@@ -150,14 +166,14 @@ lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id, int depth)
       break;
   }
   if (is_record(type.kind)) {
-    TypeId whole = info.definition_of(id);
-    return lang::Type::structure(struct_name(image, whole), info.type(whole).size);
+    TypeId whole = table.definition_of(id);
+    return lang::Type::structure(register_name(table, whole), table.type(whole).size);
   }
   return lang::Type::void_type();
 }
 
-lang::StructLayout ScriptTypes::to_layout(const Named& named, const std::string& name) const {
-  const Type& type = named.image->debug_info().type(named.type);
+lang::StructLayout ScriptTypes::to_layout(const Named& named, const std::string& name, int depth) const {
+  const Type& type = named.table->type(named.type);
   lang::StructLayout layout;
   layout.name = name;
   layout.size = type.size;
@@ -165,11 +181,11 @@ lang::StructLayout ScriptTypes::to_layout(const Named& named, const std::string&
   for (const Member& member : type.members) {
     if (member.is_static || member.is_virtual_base) continue;
     bool transparent = member.name.empty() || member.is_base || member.is_embedded;
-    lang::Type inner = to_type(*named.image, member.type);
+    lang::Type inner = to_type(*named.table, member.type);
     if (!member.name.empty()) layout.fields.push_back(to_field(member, inner));
     // Members of anonymous structs, base classes and embedded structs are reached as if they were here.
     if (!transparent || !inner.is(lang::TypeKind::kStruct)) continue;
-    auto part = find_struct(inner.name());
+    auto part = find_struct_at(inner.name(), depth + 1);
     if (!part) continue;
     for (lang::TypeField field : part->fields) {
       if (layout.find(field.name) != nullptr) continue;
@@ -180,47 +196,64 @@ lang::StructLayout ScriptTypes::to_layout(const Named& named, const std::string&
   return layout;
 }
 
-std::optional<ScriptTypes::Named> ScriptTypes::find_named(std::string_view name) const {
-  auto known = known_.find(std::string(name));
-  if (known != known_.end()) return known->second;
-  std::string_view bare = without_tag(name);
-  for (const ImageSymbols* image : order_) {
-    for (TypeId id : image->debug_info().find_types(bare, 50)) {
-      const Type& type = image->debug_info().type(id);
-      if (type.is_declaration) continue;
-      if (name.starts_with("struct ") && !is_record(type.kind)) continue;
-      if (name.starts_with("union ") && type.kind != Kind::Union) continue;
-      if (name.starts_with("enum ") && type.kind != Kind::Enum) continue;
-      return known_.emplace(std::string(name), Named{image, id}).first->second;
-    }
+std::optional<TypeId> ScriptTypes::find_in(const TypeTable& table, std::string_view name) const {
+  for (TypeId id : table.find(without_tag(name))) {
+    const Type& type = table.type(id);
+    if (type.is_declaration) continue;
+    if (name.starts_with("struct ") && !is_record(type.kind)) continue;
+    if (name.starts_with("union ") && type.kind != Kind::Union) continue;
+    if (name.starts_with("enum ") && type.kind != Kind::Enum) continue;
+    return id;
   }
   return std::nullopt;
 }
 
+// Also if a program only declares it: its own struct of that name is another one than the kernel's.
+bool ScriptTypes::programs_know(std::string_view name) const {
+  return std::ranges::any_of(order_,
+                             [&](const TypeTable* table) { return !table->find(without_tag(name)).empty(); });
+}
+
+std::optional<ScriptTypes::Named> ScriptTypes::find_named(std::string_view name) const {
+  auto known = known_.find(std::string(name));
+  if (known != known_.end()) return known->second;
+  for (const TypeTable* table : order_)
+    if (auto id = find_in(*table, name))
+      return known_.emplace(std::string(name), Named{table, *id}).first->second;
+  if (programs_know(name) || !kernel()) return std::nullopt;
+  auto id = find_in(*kernel(), name);
+  if (!id) return std::nullopt;
+  return known_.emplace(std::string(name), Named{kernel(), *id}).first->second;
+}
+
 std::optional<lang::StructLayout> ScriptTypes::find_struct(std::string_view name) const {
+  return find_struct_at(name, 0);
+}
+
+std::optional<lang::StructLayout> ScriptTypes::find_struct_at(std::string_view name, int depth) const {
   auto named = find_named(name);
-  if (!named) return std::nullopt;
-  const Type* type = &named->image->debug_info().type(named->type);
+  if (!named || depth > deepest_part) return std::nullopt;
+  const Type* type = &named->table->type(named->type);
   // `foo_t` may name a struct through a typedef.
   for (int i = 0; type->kind == Kind::Typedef && i < deepest_type; ++i) {
     named->type = type->target;
-    type = &named->image->debug_info().type(named->type);
+    type = &named->table->type(named->type);
   }
-  if (!is_record(type->kind)) return std::nullopt;
-  return to_layout(*named, std::string(name));
+  if (!is_record(type->kind) || (named->table->is_kernel() && type->is_declaration)) return std::nullopt;
+  return to_layout(*named, std::string(name), depth);
 }
 
 std::optional<lang::Type> ScriptTypes::find_type(std::string_view name) const {
   auto named = find_named(name);
   if (!named) return std::nullopt;
-  return to_type(*named->image, named->type);
+  return to_type(*named->table, named->type);
 }
 
 std::optional<lang::Constant> ScriptTypes::find_constant(std::string_view name) const {
   // Enumerators are found among the enums that the script's probes lead to; a search of every type would read
   // every unit for each bare word.
   for (const auto& [known_name, named] : known_) {
-    const Type& type = named.image->debug_info().type(named.type);
+    const Type& type = named.table->type(named.type);
     if (type.kind != Kind::Enum) continue;
     for (const auto& enumerator : type.enumerators)
       if (enumerator.name == name)
@@ -234,7 +267,7 @@ std::vector<lang::Enumerator> ScriptTypes::enumerators(std::string_view enum_nam
   std::vector<lang::Enumerator> out;
   auto named = find_named(enum_name);
   if (!named) return out;
-  for (const auto& enumerator : named->image->debug_info().type(named->type).enumerators)
+  for (const auto& enumerator : named->table->type(named->type).enumerators)
     out.push_back({enumerator.name, enumerator.value});
   return out;
 }

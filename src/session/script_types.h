@@ -1,5 +1,6 @@
-// What a script may know of the traced programs' types, for the compiler: implements lang's TypeSource over
-// the debug info of the images that the script's probes are in. Owns the opened images; names found once stay
+// What a script may know of types, for the compiler: implements lang's TypeSource over the debug info of the
+// images that the script's probes are in, and, for names that they don't know, the running kernel's BTF,
+// which is read when a script first names such a type. Owns the opened images; names found once stay
 // found, so the compiler and the code generator see the same layouts. One thread.
 #pragma once
 
@@ -10,6 +11,7 @@
 
 #include "base/result.h"
 #include "lang/type_source.h"
+#include "session/type_table.h"
 #include "symbols/image_symbols.h"
 
 namespace uscope::session {
@@ -43,20 +45,29 @@ class ScriptTypes final : public lang::TypeSource {
   std::optional<std::vector<lang::NamedValue>> usdt_values(const lang::AttachSpec& probe) const;
 
   struct Named {
-    const symbols::ImageSymbols* image = nullptr;
+    const TypeTable* table = nullptr;
     image::TypeId type;
   };
 
   // Where the probe sits: the function's entry, plus its offset.
   std::optional<ImageAddr> address_of(const symbols::ImageSymbols& image,
                                       const lang::AttachSpec& probe) const;
-  lang::Type to_type(const symbols::ImageSymbols& image, image::TypeId id, int depth = 0) const;
-  lang::StructLayout to_layout(const Named& named, const std::string& name) const;
-  std::string struct_name(const symbols::ImageSymbols& image, image::TypeId id) const;
+  lang::Type to_type(const symbols::ImageSymbols& image, image::TypeId id) const;
+  lang::Type to_type(const TypeTable& table, image::TypeId id, int depth = 0) const;
+  lang::StructLayout to_layout(const Named& named, const std::string& name, int depth) const;
+  std::optional<lang::StructLayout> find_struct_at(std::string_view name, int depth) const;
+  // Of a struct, union or enum: the name by which it is found again.
+  std::string register_name(const TypeTable& table, image::TypeId id) const;
   std::optional<Named> find_named(std::string_view name) const;
+  std::optional<image::TypeId> find_in(const TypeTable& table, std::string_view name) const;
+  bool programs_know(std::string_view name) const;
+  // Nothing if the kernel does not tell its types.
+  const TypeTable* kernel() const;
 
   std::map<std::string, std::unique_ptr<symbols::ImageSymbols>> images_;
-  std::vector<const symbols::ImageSymbols*> order_;
+  std::map<const symbols::ImageSymbols*, std::unique_ptr<TypeTable>> tables_;
+  std::vector<const TypeTable*> order_;
+  mutable std::optional<std::unique_ptr<TypeTable>> kernel_;  // nothing: not asked for yet
   mutable std::unordered_map<std::string, Named> known_;
 };
 

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "engine/kernel/kernel_types.h"
+#include "image/btf/btf.h"
 #include "image/elf/debug_files.h"
 #include "process/maps.h"
 #include "symbols/library_search.h"
@@ -81,8 +81,31 @@ std::vector<RuleEntry> common_rules() {
 }  // namespace
 
 std::optional<codegen::VmaLayout> kernel_vma_layout() {
-  auto types = engine::kernel::KernelTypes::of_running_kernel();
-  return types ? engine::kernel::vma_layout(*types) : std::nullopt;
+  auto types = image::Btf::of_running_kernel();
+  if (!types) return std::nullopt;
+  codegen::VmaLayout layout;
+  struct Wanted {
+    std::string_view structure, member;
+    uint32_t codegen::VmaLayout::*where;
+  };
+  using L = codegen::VmaLayout;
+  const Wanted wanted[] = {
+      {"vm_area_struct", "vm_start", &L::vm_start},
+      {"vm_area_struct", "vm_end", &L::vm_end},
+      {"vm_area_struct", "vm_pgoff", &L::vm_pgoff},
+      {"vm_area_struct", "vm_flags", &L::vm_flags},
+      {"vm_area_struct", "vm_file", &L::vm_file},
+      {"file", "f_inode", &L::f_inode},
+      {"inode", "i_ino", &L::i_ino},
+      {"inode", "i_sb", &L::i_sb},
+      {"super_block", "s_dev", &L::s_dev},
+  };
+  for (const Wanted& one : wanted) {
+    auto offset = types->offset_of(one.structure, one.member);
+    if (!offset) return std::nullopt;
+    layout.*one.where = *offset;
+  }
+  return layout;
 }
 
 codegen::ImageEntry Unwinding::read_tables(const std::string& path, const std::string& root) {
