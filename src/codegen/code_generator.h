@@ -164,6 +164,7 @@ class CodeGenerator {
   void read_outside(const Located& from, Place to, uint64_t size);
   // R0 = its length with the NUL, or an error.
   void read_user_text(Place to, uint64_t size, bool is_kernel = false);
+  void call_text_read(bool is_kernel);
   void store_arguments(const Expr& expr, bool is_local, const Type& want, Place to);
   void user_address(const Located& located);  // -> R0
   void load_located(const Located& located, const Type& type, uint32_t bit_offset, uint32_t bit_width);

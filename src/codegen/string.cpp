@@ -51,8 +51,7 @@ void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to
   clamp(R2, int32_t(most));
   load_slot(R3, at);
   address(R1, to);
-  asm_.call(is_kernel ? BPF_FUNC_probe_read_kernel_str : BPF_FUNC_probe_read_user_str);
-  report_failed_read(is_kernel ? "probe_read_kernel_str" : "probe_read_user_str");
+  call_text_read(is_kernel);
 }
 
 void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to) {

@@ -256,7 +256,16 @@ void CodeGenerator::read_user_text(Place to, uint64_t size, bool is_kernel) {
   asm_.mov(R3, R0);
   address(R1, to);
   asm_.mov(R2, int64_t(size));
-  asm_.call(is_kernel ? BPF_FUNC_probe_read_kernel_str : BPF_FUNC_probe_read_user_str);
+  call_text_read(is_kernel);
+}
+
+// Outside of a program's own probes a bare number may be an address of the kernel's.
+void CodeGenerator::call_text_read(bool is_kernel) {
+  if (is_kernel) {
+    asm_.call(BPF_FUNC_probe_read_kernel_str);
+  } else {
+    asm_.call(site_.kind == CodeKind::UserProbe ? BPF_FUNC_probe_read_user_str : BPF_FUNC_probe_read_str);
+  }
   report_failed_read(is_kernel ? "probe_read_kernel_str" : "probe_read_user_str");
 }
 

@@ -241,8 +241,10 @@ bool Torture::cycle() {
   refused_ += report->failures.size();
   for (const auto& failure : report->failures) {
     std::string why = failure.error.message();
-    for (size_t at; (at = why.find("0x")) != why.npos;)
-      why.replace(at, why.find_first_not_of("0123456789abcdefx", at) - at, "@");
+    for (size_t at; (at = why.find("0x")) != why.npos;) {
+      size_t end = why.find_first_not_of("0123456789abcdefx", at);
+      why.erase(at, end == why.npos ? end : end - at).insert(at, 1, '@');
+    }
     ++refusals_[why];
   }
   const auto& timing = (*deployment)->timing();
