@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "image/exceptions/augmentation.h"
 #include "image/exceptions/encoded_pointer.h"
 
 namespace uscope::image::dwarf {
@@ -46,26 +47,10 @@ std::optional<FrameTable::Cie> FrameTable::read_cie(const Block& block, uint64_t
   cie.code_align = reader.uleb128();
   cie.data_align = reader.sleb128();
   version == 1 ? (void)reader.u8() : (void)reader.uleb128();  // return address register
-  if (augmentation.starts_with("z")) {
-    cie.has_augmentation_data = true;
-    uint64_t data_length = reader.uleb128();
-    uint64_t data_end = reader.position() + data_length;
-    for (char letter : augmentation.substr(1)) {
-      if (letter == 'R') {
-        cie.pointer_encoding = reader.u8();
-      } else if (letter == 'L') {
-        reader.u8();
-      } else if (letter == 'P') {
-        uint8_t encoding = reader.u8();
-        read_encoded_pointer(reader, encoding, block.address);
-      } else if (letter != 'S' && letter != 'B') {
-        break;
-      }
-    }
-    reader.seek(data_end);
-  } else if (!augmentation.empty()) {
-    return {};
-  }
+  auto said = read_augmentation(reader, augmentation, block.address);
+  if (!said) return {};
+  cie.has_augmentation_data = said->has_data;
+  if (said->has_data) cie.pointer_encoding = said->pointer_encoding;
   if (!reader || reader.position() > end) return {};
   cie.program = block.bytes.subspan(reader.position(), end - reader.position());
   return cie;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "image/exceptions/augmentation.h"
 #include "image/exceptions/encoded_pointer.h"
 
 namespace uscope::image {
@@ -147,27 +148,11 @@ std::optional<UnwindEntries::Cie> UnwindEntries::read_cie(uint64_t offset) const
   reader.uleb128();                                           // alignment of code
   reader.sleb128();                                           // and of data
   version == 1 ? (void)reader.u8() : (void)reader.uleb128();  // the return address's register
-  if (augmentation.starts_with("z")) {
-    cie.has_augmentation_data = true;
-    uint64_t size = reader.uleb128();
-    uint64_t data_end = reader.position() + size;
-    if (!reader || size > reader.remaining()) return {};
-    for (char letter : augmentation.substr(1)) {
-      if (letter == 'R') {
-        cie.pointer_encoding = reader.u8();
-      } else if (letter == 'L') {
-        cie.lsda_encoding = reader.u8();
-      } else if (letter == 'P') {
-        uint8_t encoding = reader.u8();
-        read_encoded_pointer(reader, encoding, frames_.address);
-      } else if (letter != 'S' && letter != 'B') {
-        break;
-      }
-    }
-    reader.seek(data_end);
-  } else if (!augmentation.empty()) {
-    return {};
-  }
+  auto said = read_augmentation(reader, augmentation, frames_.address);
+  if (!said) return {};
+  cie.has_augmentation_data = said->has_data;
+  cie.pointer_encoding = said->pointer_encoding;
+  cie.lsda_encoding = said->lsda_encoding;
   if (!reader || reader.position() > *end) return {};
   cie.program = frames_.bytes.subspan(reader.position(), *end - reader.position());
   return cie;

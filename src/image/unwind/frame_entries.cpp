@@ -2,6 +2,7 @@
 
 #include <dwarf.h>
 
+#include "image/exceptions/augmentation.h"
 #include "image/exceptions/encoded_pointer.h"
 #include "image/unwind/unwind_table.h"
 
@@ -32,33 +33,6 @@ std::optional<EntryHead> read_head(ByteReader& reader, bool is_eh) {
   return head;
 }
 
-// 'z' and what follows it. False: nothing that is known.
-bool read_augmentation(ByteReader& reader, std::string_view letters, uint64_t section_address,
-                       CommonEntry& entry) {
-  if (letters.empty()) return true;
-  if (letters[0] != 'z') return false;
-  entry.has_augmentation_data = true;
-  uint64_t size = reader.uleb128();
-  if (!reader || size > reader.remaining()) return false;
-  uint64_t end = reader.position() + size;
-  for (char letter : letters.substr(1)) {
-    if (letter == 'R') {
-      entry.pointer_encoding = reader.u8();
-    } else if (letter == 'L') {
-      reader.u8();
-    } else if (letter == 'P') {
-      uint8_t encoding = reader.u8();
-      read_encoded_pointer(reader, encoding, section_address);
-    } else if (letter == 'S') {
-      entry.is_signal_frame = true;
-    } else if (letter != 'B') {
-      break;
-    }
-  }
-  reader.seek(end);
-  return bool(reader);
-}
-
 std::optional<CommonEntry> read_common(const FrameSection& section, uint64_t offset) {
   if (offset >= section.bytes.size()) return {};
   ByteReader reader(section.bytes, offset);
@@ -75,7 +49,11 @@ std::optional<CommonEntry> read_common(const FrameSection& section, uint64_t off
   entry.data_align = reader.sleb128();
   uint64_t return_column = version == 1 ? reader.u8() : reader.uleb128();
   if (return_column != kReturnColumn || entry.code_align > 64) return {};
-  if (!read_augmentation(reader, letters, section.address, entry)) return {};
+  auto said = read_augmentation(reader, letters, section.address);
+  if (!said) return {};
+  entry.has_augmentation_data = said->has_data;
+  entry.pointer_encoding = said->pointer_encoding;
+  entry.is_signal_frame = said->is_signal_frame;
   if (!reader || reader.position() > head->end) return {};
   entry.program = section.bytes.subspan(reader.position(), head->end - reader.position());
   return entry;
