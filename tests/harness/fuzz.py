@@ -9,6 +9,12 @@ from . import capabilities, processes
 from .results import FAILED, PASSED, SKIPPED, Job, Result
 
 
+def what_went_wrong(log):
+    """The sanitizer's or libFuzzer's report with the input that caused it, without the progress lines before it."""
+    report = re.search(r"^(?:==\d+==\s*ERROR|.*runtime error:|ALARM:)", log, re.MULTILINE)
+    return log[report.start():][:6000] if report else log[-3000:]
+
+
 def run_harness(name, seconds):
     root = capabilities.ROOT
     title = f"fuzz/{name.removeprefix('fuzz_')}"
@@ -32,7 +38,7 @@ def run_harness(name, seconds):
     run = processes.run(command, root / "build" / "test" / "fuzz" / name, seconds + 60)
     if run.timed_out or run.status != 0:
         how = "hung" if run.timed_out else processes.describe_status(run.status)
-        return [Result(title, FAILED, f"{how}\n{run.stderr[-6000:]}", run.seconds)]
+        return [Result(title, FAILED, f"{how}\n{what_went_wrong(run.stderr)}", run.seconds)]
     runs = re.search(r"stat::number_of_executed_units:\s*(\d+)", run.stderr)
     if not runs or int(runs.group(1)) < 10:
         return [Result(title, FAILED, "hardly any input was tried\n" + run.stderr[-2000:], run.seconds)]
