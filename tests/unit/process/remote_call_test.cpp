@@ -127,18 +127,24 @@ Status map_and_unmap(SeizedProcess&, RemoteCaller& caller) {
   return caller.munmap(area, 4096);
 }
 
+// Back in its sleep, once it has been given the processor: let go, it is still runnable for a while on a busy
+// machine. A killed one would be a zombie for ever.
+bool comes_to_sleep(pid_t pid) {
+  for (int i = 0; i < 500; ++i) {
+    auto info = read_process(pid);
+    if (!info || info->is_zombie) return false;
+    if (info->status.state == 'S') return true;
+    ::usleep(10000);
+  }
+  return false;
+}
+
 TEST(RemoteCall, ASeccompFilterIsSuspendedByRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "wants root";
   Child child([] { return sleep_forever(); }, enter_seccomp);
   ASSERT_EQ(read_process(child.pid())->status.seccomp, Seccomp::Filter);
   EXPECT_EQ(message(with_caller(child.pid(), map_and_unmap)), "fine");
-  // Back in its sleep, once it has been given the processor: a killed one would be a zombie for ever.
-  char state = 0;
-  for (int i = 0; i < 500 && state != 'S'; ++i) {
-    state = read_process(child.pid())->status.state;
-    if (state != 'S') ::usleep(10000);
-  }
-  EXPECT_EQ(state, 'S');
+  EXPECT_TRUE(comes_to_sleep(child.pid()));
 }
 
 TEST(RemoteCall, ASeccompFilterIsRefusedToOrdinaryUsersAndTheTargetLives) {
@@ -156,7 +162,7 @@ TEST(RemoteCall, ASeccompFilterIsRefusedToOrdinaryUsersAndTheTargetLives) {
     auto refused = with_caller(child.pid(), map_and_unmap);
     if (refused || refused.error().message().find("seccomp filter that could kill it") == std::string::npos)
       return 3;
-    return read_process(child.pid())->status.state == 'S' ? 0 : 4;
+    return comes_to_sleep(child.pid()) ? 0 : 4;
   });
   EXPECT_EQ(tracer.wait(), 0);
 }
