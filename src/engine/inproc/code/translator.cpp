@@ -51,6 +51,7 @@ void Translator::prepare() {
     functions_.push_back(out_.newLabel());
     callbacks_.push_back(out_.newLabel());
   }
+  find_bit_searches();
   find_quick();
 }
 
@@ -63,7 +64,7 @@ bool Translator::is_place(uint32_t number) const {
 
 bool Translator::is_emitted(uint32_t at, Version version) const {
   if (at == 0 && facts_.context_in_r6) return false;  // R6 = R1
-  if (flow_.is_needless(at)) return false;
+  if (flow_.is_needless(at) || is_in_search_[at]) return false;
   return version == Version::Full || quick_[at];
 }
 
@@ -96,6 +97,7 @@ uint32_t Translator::clobbers(uint32_t at) const {
     for (const x86::Gp& each : registers) out |= uint32_t(1) << each.id();
     return out;
   };
+  if (searches_.contains(at)) return bits({x86::rax, x86::rdi, x86::rsi});
   const bpf_insn& i = code_.instructions[at];
   const uint32_t destination = i.dst_reg < 10 && !is_place(i.dst_reg) ? bits({reg(i.dst_reg)}) : 0;
   switch (BPF_CLASS(i.code)) {
@@ -211,6 +213,10 @@ void Translator::end_function(uint32_t at) {
 
 Status Translator::instruction(uint32_t at) {
   const bpf_insn& i = code_.instructions[at];
+  if (auto search = searches_.find(at); search != searches_.end()) {
+    search_bit(search->second);
+    return {};
+  }
   switch (BPF_CLASS(i.code)) {
     case BPF_ALU:
     case BPF_ALU64:

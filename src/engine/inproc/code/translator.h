@@ -88,6 +88,8 @@ class Translator {
   void shift(const bpf_insn& i, bool is_wide);
   void divide(const bpf_insn& i, bool is_wide);
   Status swap_bytes(const bpf_insn& i);
+  void find_bit_searches();
+  void search_bit(uint32_t low);
 
   // translate_call.cpp
   bool can_inline(uint32_t at) const;
@@ -118,6 +120,8 @@ class Translator {
   AreaPlaces places_;
   bool has_quick_ = false;
   std::vector<bool> quick_;                // instructions of the quick version
+  std::map<uint32_t, uint32_t> searches_;  // for the highest bit, by their first instruction: the bit's place
+  std::vector<bool> is_in_search_;         // their other instructions
   std::vector<Label> labels_[2];           // by version and instruction
   std::vector<Label> functions_;           // their entries
   std::vector<Label> callbacks_;           // what the runtime calls

@@ -34,7 +34,12 @@ ValueFlow::ValueFlow(const codegen::Code& code, const codegen::Program& program,
       facts_(facts),
       states_(all_.size()),
       needless_(all_.size()),
-      reached_(all_.size()) {
+      reached_(all_.size()),
+      jumped_to_(all_.size()) {
+  for (uint32_t at = 0; at < all_.size(); at++) {
+    if (is_jump(all_[at])) jumped_to_[size_t(target(at, all_[at]))] = true;
+    if (is_wide(all_[at])) at++;
+  }
   follow();
   find_needless();
 }
@@ -189,6 +194,32 @@ void ValueFlow::find_needless() {
       changed = true;
     }
   }
+}
+
+std::optional<ValueFlow::BitSearch> ValueFlow::bit_search_at(uint32_t at) const {
+  constexpr uint32_t kSteps = 6, kInStep = 7, kLength = 1 + kSteps * kInStep;
+  auto is = [&](uint32_t index, uint8_t code, uint8_t to, uint8_t from, int32_t number) {
+    const bpf_insn& i = all_[index];
+    return i.code == code && i.dst_reg == to && i.off == 0 &&
+           (BPF_SRC(code) == BPF_X ? i.src_reg == from : i.imm == number);
+  };
+  constexpr uint8_t kMoveNumber = BPF_ALU64 | BPF_MOV | BPF_K, kMove = BPF_ALU64 | BPF_MOV | BPF_X;
+  constexpr uint8_t kRight = BPF_ALU64 | BPF_RSH | BPF_K, kRightBy = BPF_ALU64 | BPF_RSH | BPF_X;
+  if (at + kLength > all_.size() || !is(at, kMoveNumber, 2, 0, 0)) return std::nullopt;
+  const int32_t low = all_[at + 2].imm - 32;
+  if (low < 0 || low > 8) return std::nullopt;
+  for (uint32_t s = 0; s < kSteps; s++) {
+    const uint32_t from = at + 1 + s * kInStep;
+    const int32_t step = 32 >> s;
+    if (!is(from, kMove, 1, 0, 0) || !is(from + 1, kRight, 1, 0, low + step) ||
+        !is(from + 2, BPF_ALU64 | BPF_NEG, 1, 0, 0) || !is(from + 3, kRight, 1, 0, 63) ||
+        !is(from + 4, BPF_ALU64 | BPF_MUL | BPF_K, 1, 0, step) || !is(from + 5, kRightBy, 0, 1, 0) ||
+        !is(from + 6, BPF_ALU64 | BPF_ADD | BPF_X, 2, 1, 0))
+      return std::nullopt;
+  }
+  for (uint32_t i = at; i < at + kLength; i++)
+    if (needless_[i] || (i > at && jumped_to_[i])) return std::nullopt;
+  return BitSearch{kLength, uint32_t(low)};
 }
 
 std::vector<uint32_t> ValueFlow::usual_successors(uint32_t at) const {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codegen/program.h"
@@ -35,6 +36,13 @@ class ValueFlow {
   bool adds_number(uint32_t at) const;
   // Its result is never read and it does nothing else.
   bool is_needless(uint32_t at) const { return needless_[at]; }
+  // The generator's search for the highest bit of R0, by halves and without branches, begins here: R0 is
+  // shifted right until that bit is bit `low`, R2 says how far, R1 is the last step's. Nothing jumps into it.
+  struct BitSearch {
+    uint32_t length = 0;  // instructions
+    uint32_t low = 0;
+  };
+  std::optional<BitSearch> bit_search_at(uint32_t at) const;
 
   // What can run next as long as every known lookup finds something.
   std::vector<uint32_t> usual_successors(uint32_t at) const;
@@ -54,7 +62,7 @@ class ValueFlow {
   const codegen::Program& program_;
   const CodeFacts& facts_;
   std::vector<KnownRegisters> states_;
-  std::vector<bool> needless_, reached_;
+  std::vector<bool> needless_, reached_, jumped_to_;
 };
 
 }  // namespace uscope::engine::inproc

@@ -4,8 +4,10 @@
 #include <sys/time.h>
 
 #include <csignal>
+#include <map>
 #include <thread>
 
+#include "event/aggregate.h"
 #include "unit/engine/inproc/traced.h"
 
 namespace uscope::engine::inproc {
@@ -62,6 +64,29 @@ TEST(Probes, MakeHistograms) {
   EXPECT_EQ(traced.process.total(map, 0, 8 * 2), 1u);   // 1
   EXPECT_EQ(traced.process.total(map, 0, 8 * 4), 2u);   // [4, 8)
   EXPECT_EQ(traced.process.total(map, 0, 8 * 11), 1u);  // [512, 1024)
+}
+
+// The processor's own search for the highest bit takes the place of the generator's.
+TEST(Probes, FindTheBucketOfEveryNumber) {
+  for (uint64_t bits = 0; bits <= 5; bits++) {
+    Traced traced("uprobe:/a:f { @ = hist(arg0, " + std::to_string(bits) + "); }");
+    traced.process.patch_entry(reinterpret_cast<void*>(&three_times), {});
+    std::map<size_t, uint64_t> expected;
+    auto call = [&](uint64_t value) {
+      three_times(value);
+      expected[event::bucket_of_hist(int64_t(value), uint32_t(bits))]++;
+    };
+    for (uint64_t value = 0; value < 200; value++) call(value);
+    for (uint32_t bit = 8; bit < 64; bit++)
+      for (uint64_t value : {(uint64_t(1) << bit) - 1, uint64_t(1) << bit, (uint64_t(1) << bit) + 1,
+                             uint64_t(3) << (bit - 1), uint64_t(0x9e3779b97f4a7c15) >> (63 - bit)})
+        call(value);
+    call(~uint64_t(0));
+    const uint32_t map = traced.map_of("@");
+    const uint32_t buckets = traced.process.map(map)->value_size / 8;
+    for (uint32_t i = 0; i < buckets; i++)
+      EXPECT_EQ(traced.process.total(map, 0, 8 * i), expected[i]) << bits << " bits, bucket " << i;
+  }
 }
 
 TEST(Probes, CountByKey) {
