@@ -1,7 +1,8 @@
 // Switches random probes of a running program on and off, again and again, while the program checks its own
-// results: torture [--cycles N] [--seconds S] [--probes MOST] [--seed N] -- COMMAND…
+// results: torture [--cycles N] [--seconds S] [--probes MOST] [--seed N] [-v] (--pid PID | -- COMMAND…)
 // The command prints READY, runs until its standard input closes, and ends with 0 if all it saw was right.
-// Ends with 0 if it did, and if nothing of uscope's was left in it after any cycle.
+// Ends with 0 if it did, and if nothing of uscope's was left in it after any cycle. A program named by its pid is
+// somebody else's to start, to check and to end: it must only be alive at the end.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -37,6 +38,7 @@ struct Options {
   size_t probes = 300;
   uint64_t seed = 1;
   bool verbose = false;
+  pid_t pid = 0;
   char** command = nullptr;
 };
 
@@ -70,6 +72,7 @@ class CountingCode : public engine::inproc::TargetCode {
 
 class Program {
  public:
+  explicit Program(pid_t pid) : pid_(pid), is_ours_(false) {}
   explicit Program(char** command) {
     int input[2], output[2];
     if (::pipe(input) != 0 || ::pipe(output) != 0) std::abort();
@@ -91,10 +94,12 @@ class Program {
   pid_t pid() const { return pid_; }
   bool has_ended() {
     int status = 0;
+    if (!is_ours_) return ::kill(pid_, 0) != 0;
     if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
     return status_.has_value();
   }
   int end() {
+    if (!is_ours_) return has_ended() ? -1 : 0;
     input_.reset();
     std::string text(4096, 0);
     ssize_t got;
@@ -107,6 +112,7 @@ class Program {
 
  private:
   pid_t pid_ = -1;
+  bool is_ours_ = true;
   Fd input_, output_;
   std::optional<int> status_;
 };
@@ -305,11 +311,12 @@ int main_(int argc, char** argv) {
       if (name == "--cycles") options.cycles = std::strtoull(value, nullptr, 10);
       if (name == "--seconds") options.seconds = std::strtod(value, nullptr);
       if (name == "--probes") options.probes = std::strtoull(value, nullptr, 10);
+      if (name == "--pid") options.pid = pid_t(std::strtol(value, nullptr, 10));
       if (name == "--seed") options.seed = std::strtoull(value, nullptr, 10);
     }
   }
-  if (options.command == nullptr) return 2;
-  Program program(options.command);
+  if (options.command == nullptr && options.pid <= 0) return 2;
+  Program program = options.pid > 0 ? Program(options.pid) : Program(options.command);
   bool all_right = Torture(options, program).run();
   const int status = program.end();
   if (status != 0) fmt::print("the program ended with status {:#x}\n", status);
