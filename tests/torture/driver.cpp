@@ -1,8 +1,8 @@
 // Switches random probes of a running program on and off, again and again, while the program checks its own
 // results: torture [--cycles N] [--seconds S] [--probes MOST] [--seed N] [-v] (--pid PID | -- COMMAND…)
 // The command prints READY, runs until its standard input closes, and ends with 0 if all it saw was right.
-// Ends with 0 if it did, and if nothing of uscope's was left in it after any cycle. A program named by its pid is
-// somebody else's to start, to check and to end: it must only be alive at the end.
+// Ends with 0 if it did, and if nothing of uscope's was left in it after any cycle. A program named by its
+// pid is somebody else's to start, to check and to end: it must only be alive at the end.
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -57,14 +57,20 @@ class CodeReader {
 
 class Builder {
  public:
-  Builder(std::span<const SiteRequest> sites, uint64_t bias, const process::RemoteMemory& memory,
+  Builder(std::span<const SiteRequest> sites, const LoadedCode& loaded, const process::RemoteMemory& memory,
           StubEmitter& emitter, StubArea& area)
-      : sites_(sites), bias_(bias), code_(memory), emitter_(emitter), area_(area) {}
+      : sites_(sites),
+        bias_(loaded.bias),
+        spans_(loaded.spans),
+        code_(memory),
+        emitter_(emitter),
+        area_(area) {}
 
   void add(const PatchPlan& plan);
   BuiltPatches finish() &&;
 
  private:
+  bool is_loaded(const PatchPlan& plan) const;
   Result<EmittedStub> make_stub(const PlannedPatch& planned);
   Result<Patch> make_hole(const PatchPlan::Hole& hole, ProcessAddr to);
   Result<Patch> make_room(const PatchPlan::Hole& hole, ProcessAddr to);
@@ -73,6 +79,7 @@ class Builder {
 
   std::span<const SiteRequest> sites_;
   uint64_t bias_;
+  std::span<const AddressSpan> spans_;
   CodeReader code_;
   StubEmitter& emitter_;
   StubArea& area_;
@@ -180,7 +187,14 @@ Status Builder::make_patches(const PatchPlan& plan) {
   return {};
 }
 
+bool Builder::is_loaded(const PatchPlan& plan) const {
+  const ProcessAddr start{plan.window.start + bias_}, last{plan.window.end - 1 + bias_};
+  return std::ranges::any_of(
+      spans_, [&](const AddressSpan& span) { return span.contains(start) && span.contains(last); });
+}
+
 void Builder::add(const PatchPlan& plan) {
+  if (!is_loaded(plan)) return;
   if (Status made = make_patches(plan); !made) {
     for (const PlannedProbe& probe : plan.probes)
       built_.refused.push_back({probe.site, made.error().message()});
@@ -197,9 +211,10 @@ BuiltPatches Builder::finish() && {
 
 }  // namespace
 
-BuiltPatches build_patches(const ImagePlan& plan, std::span<const SiteRequest> sites, uint64_t bias,
-                           const process::RemoteMemory& memory, StubEmitter& emitter, StubArea& area) {
-  Builder builder(sites, bias, memory, emitter, area);
+BuiltPatches build_patches(const ImagePlan& plan, std::span<const SiteRequest> sites,
+                           const LoadedCode& loaded, const process::RemoteMemory& memory,
+                           StubEmitter& emitter, StubArea& area) {
+  Builder builder(sites, loaded, memory, emitter, area);
   for (const PatchPlan& patch : plan.patches) builder.add(patch);
   return std::move(builder).finish();
 }

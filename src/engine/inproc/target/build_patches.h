@@ -26,9 +26,18 @@ struct BuiltPatches {
   std::vector<std::pair<ProcessAddr, size_t>> sites_at;  // which patch (address) serves which site
 };
 
-// `bias`: process address minus image address.
-BuiltPatches build_patches(const ImagePlan& plan, std::span<const SiteRequest> sites, uint64_t bias,
-                           const process::RemoteMemory& memory, StubEmitter& emitter, StubArea& area);
+// Where an image lies in the process: its shift (process address minus image address), and the spans of code
+// that are there. A second loading may hold a part of the file only (V8 maps its built-in functions a second
+// time).
+struct LoadedCode {
+  uint64_t bias = 0;
+  std::vector<AddressSpan> spans;
+};
+
+// Patches of code that is not in this loading are left out without a word.
+BuiltPatches build_patches(const ImagePlan& plan, std::span<const SiteRequest> sites,
+                           const LoadedCode& loaded, const process::RemoteMemory& memory,
+                           StubEmitter& emitter, StubArea& area);
 
 // Room that the stubs of a plan take at most.
 uint64_t most_stub_bytes(const ImagePlan& plan, std::span<const SiteRequest> sites,

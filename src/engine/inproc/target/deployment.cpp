@@ -126,7 +126,8 @@ std::vector<Deployment::Target> Deployment::find_targets(std::vector<PlannedFile
       for (size_t s = 0; s < file.sites.size(); ++s) {
         auto at = loading.code_at(file.offsets[s]);
         if (!at) continue;
-        targets.push_back({f, loading.span(), at->value - file.sites[s].address.value, 0, {}});
+        const LoadedCode code{at->value - file.sites[s].address.value, loading.code()};
+        targets.push_back({f, loading.span(), code, 0, {}});
         for (FileOffset semaphore : file.semaphores)
           if (auto place = loading.data_at(semaphore)) targets.back().semaphores.push_back(*place);
         is_loaded = true;
@@ -177,8 +178,8 @@ Status Deployment::install(const std::vector<PlannedFile>& files, const std::vec
   std::vector<GoRuntime> go_runtimes;
   for (const Target& target : targets)
     if (auto go = files[target.file].facts->go_facts())
-      go_runtimes.push_back({{go->all_goroutines.value + target.bias},
-                             {{go->preempt2.value + target.bias}, go->preempt2_size}});
+      go_runtimes.push_back({{go->all_goroutines.value + target.loaded.bias},
+                             {{go->preempt2.value + target.loaded.bias}, go->preempt2_size}});
   std::vector<ProcessAddr> semaphores;
   for (const Target& target : targets)
     semaphores.insert(semaphores.end(), target.semaphores.begin(), target.semaphores.end());
@@ -198,7 +199,7 @@ Status Deployment::install(const std::vector<PlannedFile>& files, const std::vec
     for (const Target& target : targets) {
       if (target.cluster != c) continue;
       const PlannedFile& file = files[target.file];
-      BuiltPatches built = build_patches(file.plan, file.sites, target.bias, remote, *emitter, area);
+      BuiltPatches built = build_patches(file.plan, file.sites, target.loaded, remote, *emitter, area);
       for (SiteRefusal& refusal : built.refused) file.refuse(report, refusal.site, std::move(refusal.reason));
       for (const auto& [patch, site] : built.sites_at) served.push_back({patch, target.file, site});
       patches.insert(patches.end(), std::make_move_iterator(built.patches.begin()),

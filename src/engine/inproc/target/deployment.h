@@ -58,7 +58,7 @@ class Deployment {
   struct Target {
     size_t file = 0;
     AddressSpan text;
-    uint64_t bias = 0;
+    LoadedCode loaded;
     size_t cluster = 0;
     std::vector<ProcessAddr> semaphores;
   };

@@ -15,12 +15,23 @@ std::string real_path(const std::string& path) {
   return real ? real.get() : path;
 }
 
+bool is_private_code(const process::Mapping& mapping) {
+  // What is written to a shared mapping would be written to the file.
+  return mapping.perms.execute && !mapping.perms.shared;
+}
+
 }  // namespace
+
+std::vector<AddressSpan> Loading::code() const {
+  std::vector<AddressSpan> spans;
+  for (const process::Mapping& mapping : image.mappings)
+    if (is_private_code(mapping)) spans.push_back({mapping.start, mapping.size()});
+  return spans;
+}
 
 std::optional<ProcessAddr> Loading::code_at(FileOffset offset) const {
   for (const process::Mapping& mapping : image.mappings) {
-    // What is written to a shared mapping would be written to the file.
-    if (!mapping.perms.execute || mapping.perms.shared) continue;
+    if (!is_private_code(mapping)) continue;
     if (offset >= mapping.offset && offset - mapping.offset < mapping.size())
       return mapping.start + (offset - mapping.offset);
   }

@@ -22,6 +22,8 @@ struct Loading {
   std::optional<ProcessAddr> code_at(FileOffset offset) const;
   // The place of a byte of the file that is mapped as data the process may write.
   std::optional<ProcessAddr> data_at(FileOffset offset) const;
+  // What is mapped as code the process alone sees.
+  std::vector<AddressSpan> code() const;
   // All of it, code and data.
   AddressSpan span() const { return {image.start(), image.end() - image.start()}; }
 };

@@ -98,7 +98,8 @@ class Attached {
     StubArea area{mapped->pieces[0].where.start, 65536};
     auto memory = process::RemoteMemory::open(pid_);
     ASSERT_TRUE(memory);
-    BuiltPatches built = build_patches(plan_, sites_, 0, *memory, emitter, area);
+    BuiltPatches built =
+        build_patches(plan_, sites_, {0, {{ProcessAddr{0}, ~uint64_t{0}}}}, *memory, emitter, area);
     ASSERT_TRUE(built.refused.empty()) << built.refused[0].reason;
     ASSERT_EQ(::pwrite(mapped->memory.get(), area.bytes.data(), area.bytes.size(),
                        off_t(mapped->pieces[0].memfd_offset)),
