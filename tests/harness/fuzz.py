@@ -1,17 +1,20 @@
-"""Short runs of the libFuzzer harnesses (tests/fuzz, preset fuzz), from their seed corpora. New inputs stay in
-build/fuzz/corpus between runs, so that later runs begin where earlier ones ended; a crash keeps its input in
-build/fuzz/artifacts and the report names it."""
+"""Runs of the libFuzzer harnesses (tests/fuzz, preset fuzz), from their seed corpora. Short runs, as `make test` has them, try the
+same inputs every time: whoever changes one thing should not meet another's bug. Long runs (`make fuzz`) go their own ways, and their
+new inputs stay in build/fuzz/corpus, so that later ones begin where earlier ones ended. A crash keeps its input in build/fuzz/artifacts
+and the report shows it."""
 import re
 import shutil
-from pathlib import Path
 
 from . import capabilities, processes
 from .results import FAILED, PASSED, SKIPPED, Job, Result
 
 
+LONG_SECONDS = 60
+
+
 def what_went_wrong(log):
     """The sanitizer's or libFuzzer's report with the input that caused it, without the progress lines before it."""
-    report = re.search(r"^(?:==\d+==\s*ERROR|.*runtime error:|ALARM:)", log, re.MULTILINE)
+    report = re.search(r"^(?:==\d+==\s*(?:ERROR|\w+Sanitizer)|.*runtime error:|ALARM:)", log, re.MULTILINE)
     return log[report.start():][:6000] if report else log[-3000:]
 
 
@@ -23,11 +26,15 @@ def run_harness(name, seconds):
     executable = root / "build" / "fuzz" / "fuzz" / name
     if not executable.exists():
         return [Result(title, FAILED, f"{executable} was not built")]
-    corpus, artifacts = root / "build" / "fuzz" / "corpus" / name, root / "build" / "fuzz" / "artifacts" / name
+    is_short = seconds < LONG_SECONDS
+    corpus = root / "build" / "fuzz" / ("corpus-of-tests" if is_short else "corpus") / name
+    artifacts = root / "build" / "fuzz" / "artifacts" / name
+    if is_short:
+        shutil.rmtree(corpus, ignore_errors=True)
     for directory in (corpus, artifacts):
         directory.mkdir(parents=True, exist_ok=True)
     command = [str(executable), f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1",
-               f"-artifact_prefix={artifacts}/", str(corpus)]
+               f"-artifact_prefix={artifacts}/", *(["-seed=1"] if is_short else []), str(corpus)]
     seeds = root / "tests" / "fuzz" / "corpus" / name
     if seeds.is_dir():
         command.append(str(seeds))
