@@ -79,6 +79,9 @@ void CodeGenerator::builtin(const Expr& expr, const std::string& name) {
     reads_result_ = true;
     asm_.load(Width::B8, R0, kContext, kResult);
     extend(R0, expr.type);
+  } else if (name == "took" && site_.kind == CodeKind::UserProbe) {
+    reads_took_ = true;
+    load_slot(R0, Frame::kTook);
   } else if (name == "cpid") {
     child_pid(expr);
   } else if (name == "ppid") {

@@ -55,6 +55,7 @@ Result<Code> CodeGenerator::run() {
   code->kind = site_.kind;
   code->name = site_.attach->text;
   code->reads_result = reads_result_;
+  code->reads_took = reads_took_;
   return code;
 }
 

@@ -292,6 +292,7 @@ class CodeGenerator {
   Label end_;
   bool depends_on_place_ = false;
   bool reads_result_ = false;
+  bool reads_took_ = false;
   std::vector<lang::Span> expansions_;  // calls of macros that the code is in
   lang::Span reading_;                  // what a read of memory is for, should it fail
   uint64_t loop_weight_ = 0;            // instructions that the verifier walks in the loops so far

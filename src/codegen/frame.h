@@ -29,6 +29,8 @@ class Frame {
 
   // Eight bytes that nobody keeps anything in across two uses: keys, results of a read.
   static constexpr Place kBrief{Reg::R10, -8};
+  // How long the call took, where the code says that it reads that.
+  static constexpr Place kTook{Reg::R10, -16};
 
   explicit Frame(uint64_t scratch_header) : scratch_(scratch_header), most_scratch_(scratch_header) {}
 

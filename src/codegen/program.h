@@ -10,6 +10,13 @@
 
 namespace uscope::codegen {
 
+// Beside the kernel's helpers, those of an engine that pairs the entries and exits of a function by itself:
+// by the thread, its stack pointer and the site's cookie.
+// Remembers an entry, with its time; returns how many entries it had to forget for that.
+inline constexpr int32_t kEnterFunction = 0x70001;
+// At an exit: nanoseconds since the entry that it belongs to; -1: none is known.
+inline constexpr int32_t kLeaveFunction = 0x70002;
+
 enum class MapKind { Hash, LruHash, PerCpuHash, PerCpuLruHash, Array, PerCpuArray, RingBuffer };
 
 struct MapSpec {
@@ -47,6 +54,7 @@ struct Code {
   // the helper gives them in R1 to R5. A 16-byte load with BPF_PSEUDO_FUNC names one, relative to itself.
   std::vector<uint32_t> functions;
   bool reads_result = false;  // of a return probe: what the function returns, which a jump does not show
+  bool reads_took = false;    // of a return probe: how long the call took; runs behind Pairing::leave() only
 };
 
 struct Program {

@@ -1,6 +1,6 @@
 #include "codegen/tail_calls.h"
 
-#include "codegen/assembler.h"
+#include "codegen/gate.h"
 
 namespace uscope::codegen {
 namespace {
@@ -21,31 +21,21 @@ constexpr uint32_t most_marks = 16384;
 
 constexpr uint32_t carry = 1 << 0, parity = 1 << 2, zero = 1 << 6, sign = 1 << 7, overflow = 1 << 11;
 
-// Code in front of other code; falls through to it when all is well, with the context in R1 again.
-class Gate {
+class TailGate : public Gate {
  public:
-  Gate() { asm_.mov(R6, R1); }
-
   void require(uint8_t condition);
   void load_key();
   // R0 = the mark's value, or out.
-  void find_mark(uint32_t map);
-  void drop_mark(uint32_t map);
+  void find_mark(uint32_t map) { lookup(map, key_offset, out()); }
+  void drop_mark(uint32_t map) { remove(map, key_offset); }
   void set_mark(uint32_t map, int32_t value);
-  void count(uint32_t map);
   void require_value(int32_t value);
   void take_up(uint32_t map);
   void pass_on();
-  // `then` follows, or nothing.
-  Result<Code> finish(const Code* then);
-
- private:
-  Assembler asm_;
-  Assembler::Label out_ = asm_.label();
 };
 
 // R1 becomes other than zero when the condition of even number holds.
-void Gate::require(uint8_t condition) {
+void TailGate::require(uint8_t condition) {
   static constexpr uint32_t masks[] = {overflow, carry, zero, carry | zero, sign, parity};
   asm_.load(Width::B8, R1, R6, flags_offset);
   uint8_t kind = condition >> 1;
@@ -64,10 +54,10 @@ void Gate::require(uint8_t condition) {
     }
     asm_.alu(Alu::And, R1, 1);
   }
-  asm_.jump_if(condition & 1 ? Cond::Ne : Cond::Eq, R1, 0, out_);
+  asm_.jump_if(condition & 1 ? Cond::Ne : Cond::Eq, R1, 0, out());
 }
 
-void Gate::load_key() {
+void TailGate::load_key() {
   asm_.call(BPF_FUNC_get_current_pid_tgid);
   asm_.store(Width::B8, R10, key_offset, R0);
   asm_.load(Width::B8, R1, R6, stack_pointer_offset);
@@ -77,83 +67,29 @@ void Gate::load_key() {
   asm_.store(Width::B8, R10, key_offset + 16, R0);
 }
 
-void Gate::find_mark(uint32_t map) {
-  asm_.mov(R2, R10);
-  asm_.alu(Alu::Add, R2, key_offset);
-  asm_.load_map(R1, map);
-  asm_.call(BPF_FUNC_map_lookup_elem);
-  asm_.jump_if(Cond::Eq, R0, 0, out_);
-}
-
-void Gate::drop_mark(uint32_t map) {
-  asm_.mov(R2, R10);
-  asm_.alu(Alu::Add, R2, key_offset);
-  asm_.load_map(R1, map);
-  asm_.call(BPF_FUNC_map_delete_elem);
-}
-
-void Gate::set_mark(uint32_t map, int32_t value) {
+void TailGate::set_mark(uint32_t map, int32_t value) {
   asm_.store(Width::B8, R10, value_offset, value);
-  asm_.mov(R2, R10);
-  asm_.alu(Alu::Add, R2, key_offset);
-  asm_.mov(R3, R10);
-  asm_.alu(Alu::Add, R3, value_offset);
-  asm_.mov(R4, 0);
-  asm_.load_map(R1, map);
-  asm_.call(BPF_FUNC_map_update_elem);
+  update(map, key_offset, value_offset);
 }
 
-void Gate::require_value(int32_t value) {
+void TailGate::require_value(int32_t value) {
   asm_.load(Width::B8, R1, R0, 0);
-  asm_.jump_if(Cond::Ne, R1, value, out_);
+  asm_.jump_if(Cond::Ne, R1, value, out());
 }
 
-void Gate::take_up(uint32_t map) {
+void TailGate::take_up(uint32_t map) {
   Assembler::Label stale = asm_.label();
   asm_.load(Width::B8, R1, R0, 0);
   asm_.jump_if(Cond::Ne, R1, jumped, stale);
   asm_.store(Width::B8, R0, 0, taken_up);
-  asm_.jump(out_);
+  asm_.jump(out());
   asm_.bind(stale);
   drop_mark(map);
 }
 
-void Gate::pass_on() {
+void TailGate::pass_on() {
   require_value(taken_up);
   asm_.store(Width::B8, R0, 0, jumped);
-}
-
-void Gate::count(uint32_t map) {
-  asm_.store(Width::B4, R10, value_offset, 0);
-  asm_.mov(R2, R10);
-  asm_.alu(Alu::Add, R2, value_offset);
-  asm_.load_map(R1, map);
-  asm_.call(BPF_FUNC_map_lookup_elem);
-  asm_.jump_if(Cond::Eq, R0, 0, out_);
-  asm_.mov(R1, 1);
-  asm_.atomic(BPF_ADD, Width::B8, R0, 0, R1);
-}
-
-Result<Code> Gate::finish(const Code* then) {
-  Assembler::Label pass = asm_.label();
-  if (then != nullptr) {
-    asm_.mov(R1, R6);
-    asm_.jump(pass);
-  }
-  asm_.bind(out_);
-  asm_.mov(R0, 0);
-  asm_.exit();
-  asm_.bind(pass);
-  TRY(Code code, asm_.finish(Assembler()));
-  if (then == nullptr) return code;
-  auto first = uint32_t(code.instructions.size());
-  code.instructions.insert(code.instructions.end(), then->instructions.begin(), then->instructions.end());
-  for (MapReference reference : then->maps) {
-    reference.instruction += first;
-    code.maps.push_back(reference);
-  }
-  for (uint32_t function : then->functions) code.functions.push_back(first + function);
-  return code;
 }
 
 }  // namespace
@@ -169,7 +105,7 @@ uint32_t TailCalls::marks() {
 Result<uint32_t> TailCalls::made(Part part, std::optional<uint32_t> code, JumpCondition condition) {
   Question question{part, code.value_or(UINT32_MAX), condition.value_or(16)};
   if (auto found = made_.find(question); found != made_.end()) return found->second;
-  Gate gate;
+  TailGate gate;
   if (condition) gate.require(*condition);
   if (part != Part::OnlyIf && part != Part::Count) gate.load_key();
   switch (part) {
@@ -190,13 +126,13 @@ Result<uint32_t> TailCalls::made(Part part, std::optional<uint32_t> code, JumpCo
       gate.drop_mark(marks());
       break;
     case Part::Count:
-      gate.count(*unreported_);
+      gate.count(*unreported_, 0, value_offset);
       break;
     case Part::OnlyIf:
       break;
   }
   const Code* then = code ? &program_.codes[*code] : nullptr;
-  TRY(Code result, gate.finish(then));
+  TRY(Code result, std::move(gate).finish(then));
   result.name = then != nullptr ? then->name : "tail call";
   result.kind = CodeKind::UserProbe;
   auto number = uint32_t(program_.codes.size());

@@ -26,6 +26,11 @@ struct Site {
   FileOffset offset;
   uint64_t cookie = 0;                  // what the code learns of the site (bpf_get_attach_cookie)
   std::optional<FileOffset> semaphore;  // USDT: counted up while attached
+  // On a conditional jump: runs only where it will be taken, by x86's number of the condition. For the
+  // in-process engine only; the kernel's code sees the flags itself.
+  std::optional<uint8_t> only_if = std::nullopt;
+  // Of a return probe: all sites of the same cookie that say so, or none of them.
+  bool needs_all = false;
 };
 
 struct Attachment {

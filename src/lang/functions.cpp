@@ -116,6 +116,7 @@ constexpr std::array kFunctions = {
     value("args"),
     value("locals"),
     value("retval"),
+    value("took"),
     value("ustack", 2, "wI"),
     value("kstack", 2, "wI"),
     value("dw_ustack", 2, "wI"),

@@ -184,6 +184,12 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
     }
     return Type::uint64();
   }
+  if (name == "took") {
+    auto is_user_return = [](ProbeKind kind) { return kind == ProbeKind::kUretprobe; };
+    if (!all_probes(is_user_return))
+      error(expr.span, "The took builtin can only be used with 'uretprobe' probes");
+    return Type::uint64();
+  }
   if (name == "args" || name == "locals") {
     if (name == "args" && !all_probes(has_args)) {
       error(expr.span,

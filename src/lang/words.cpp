@@ -12,10 +12,11 @@ constexpr std::array<std::string_view, 36> kTypes = {
     "int",      "long",     "float",    "double", "int8_t",  "int16_t",   "int32_t",  "int64_t",   "uint8_t",
     "uint16_t", "uint32_t", "uint64_t", "size_t", "ssize_t", "uintptr_t", "intptr_t", "timestamp", "usym_t"};
 
-constexpr std::array<std::string_view, 29> kValues = {
-    "pid",    "tid",    "comm", "pcomm",    "ppid",   "uid",       "gid",     "username", "nsecs",  "elapsed",
-    "cpu",    "ncpus",  "rand", "func",     "probe",  "probetype", "ctx",     "args",     "locals", "retval",
-    "ustack", "kstack", "cpid", "usermode", "cgroup", "goid",      "curtask", "numaid",   "jiffies"};
+constexpr std::array<std::string_view, 30> kValues = {
+    "pid",    "tid",     "comm",    "pcomm",  "ppid",    "uid",    "gid",   "username",
+    "nsecs",  "elapsed", "cpu",     "ncpus",  "rand",    "func",   "probe", "probetype",
+    "ctx",    "args",    "locals",  "retval", "ustack",  "kstack", "cpid",  "usermode",
+    "cgroup", "goid",    "curtask", "numaid", "jiffies", "took"};
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "codegen/pairing.h"
 #include "codegen/tail_calls.h"
 #include "engine/engine.h"
 #include "symbols/image_symbols.h"
@@ -36,12 +37,18 @@ struct ReturnProbe {
 
 class ReturnProbes {
  public:
-  // `knows_flags`: whether the engine's code sees the processor's flags, which decide conditional jumps.
-  ReturnProbes(codegen::Program& program, bool use_kernel_returns, bool knows_flags = true)
+  // What the engine can do by itself.
+  struct EngineTraits {
+    bool has_kernel_returns = true;
+    bool judges_jumps = false;  // runs a code only where a conditional jump will be taken (Site::only_if)
+    bool pairs_calls = false;   // see codegen::Pairing
+  };
+  ReturnProbes(codegen::Program& program, bool use_kernel_returns, EngineTraits engine)
       : program_(program),
         tail_calls_(program),
+        pairing_(program, engine.pairs_calls),
         use_kernel_returns_(use_kernel_returns),
-        knows_flags_(knows_flags) {}
+        engine_(engine) {}
 
   struct Placed {
     uint32_t code = 0;
@@ -55,6 +62,8 @@ class ReturnProbes {
   std::vector<std::string> warnings() const;
   // A PerCpuArray that counts the calls that could not be reported; nothing if there are none such.
   std::optional<uint32_t> unreported_map() const { return tail_calls_.unreported(); }
+  // What codegen::Pairing::Counter counts; nothing if no call is timed.
+  std::optional<uint32_t> pairing_map() const { return pairing_.counters(); }
 
  private:
   struct Exits {
@@ -76,17 +85,30 @@ class ReturnProbes {
   Status follow(const ReturnProbe& probe, const x86::Exit& jump, const Functions& functions,
                 std::vector<Placed>& placed);
   Status add_blind_jump(const ReturnProbe& probe, const x86::Exit& jump, std::vector<Placed>& placed);
-  Status add(const ReturnProbe& probe, uint64_t address, uint32_t code, uint64_t cookie,
-             std::vector<Placed>& placed) const;
+  // The probe that runs behind the hidden one at the function's entry, which times it.
+  Result<ReturnProbe> add_timing(const ReturnProbe& probe, bool by_kernel, std::vector<Placed>& placed);
+  // What is to run at a site, which may be a jump that is not always taken.
+  struct AtSite {
+    uint64_t address = 0;
+    uint32_t code = 0;
+    uint64_t cookie = 0;
+    codegen::JumpCondition only_if = std::nullopt;  // by the engine
+    bool is_own = false;                            // of the function itself, not of one it jumps to
+  };
+  Status add(const ReturnProbe& probe, const AtSite& at, std::vector<Placed>& placed) const;
   // The same, unless another jump has led there before.
-  Status add_once(const ReturnProbe& probe, uint64_t address, uint32_t code, uint64_t cookie,
-                  std::vector<Placed>& placed);
-  Result<std::vector<Placed>> by_kernel(const ReturnProbe& probe) const;
+  Status add_once(const ReturnProbe& probe, const AtSite& at, std::vector<Placed>& placed);
+  // A jump's condition, for the code to look at and for the engine to judge: one of them.
+  codegen::JumpCondition in_code(const x86::Exit& jump) const;
+  codegen::JumpCondition in_engine(const x86::Exit& jump) const;
+  Status add_by_kernel(const ReturnProbe& probe, std::vector<Placed>& placed) const;
   uint64_t mark_cookie(const ReturnProbe& probe);
 
   codegen::Program& program_;
   codegen::TailCalls tail_calls_;
-  bool use_kernel_returns_, knows_flags_;
+  codegen::Pairing pairing_;
+  bool use_kernel_returns_;
+  EngineTraits engine_;
   std::map<Key, Exits> exits_;
   std::set<std::tuple<const symbols::ImageSymbols*, uint64_t, uint32_t, uint64_t>> followed_;
   std::map<uint32_t, uint64_t> mark_cookies_;    // by code, where the code does not ask for its cookie

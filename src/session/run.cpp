@@ -98,10 +98,11 @@ class Session {
     return {};
   }
 
-  // Sums a PerCpuArray of one number.
-  uint64_t sum_of(uint32_t map) {
+  // Sums a PerCpuArray's numbers at an index.
+  uint64_t sum_of(uint32_t map, uint32_t index = 0) {
     uint64_t sum = 0;
     (void)engine_.for_each_entry(map, [&](const engine::MapEntry& entry) {
+      if (ByteReader(entry.key).u32() != index) return;
       for (const auto& value : entry.values) sum += ByteReader(value).u64();
     });
     return sum;
@@ -315,6 +316,20 @@ std::string help_of(const lang::TypedProgram& program) {
   return text;
 }
 
+void warn_of_untimed_calls(Session& session, uint32_t map, const view::Writer& report) {
+  using codegen::Pairing;
+  if (uint64_t calls = session.sum_of(map, Pairing::kAbandoned); calls != 0)
+    report(
+        fmt::format("WARNING: at least {} calls were left by an exception or longjmp, without a return: took "
+                    "is not known for them\n",
+                    calls));
+  if (uint64_t calls = session.sum_of(map, Pairing::kUnpaired); calls != 0)
+    report(
+        fmt::format("WARNING: {} calls returned whose entry was not seen, having begun before the trace: "
+                    "they are not reported\n",
+                    calls));
+}
+
 }  // namespace
 
 Result<int> run_script(const RunRequest& request, view::Output& output, LiveNames& names,
@@ -362,7 +377,8 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   std::vector<CodeAtPoint> points = points_of(*program, compiled);
   if (points.empty() && request.mode == ScriptMode::Run)
     return fail("No probes attached; use --test to run test probes.");
-  ReturnProbes returns(compiled.program, program->settings.kernel_return_probes, !chosen.is_inproc);
+  ReturnProbes returns(compiled.program, program->settings.kernel_return_probes,
+                       {!chosen.is_inproc, chosen.is_inproc, chosen.is_inproc});
   ScriptProbes::Placement placement = compiler.probes().attachments(points, returns);
   if (request.with_warnings)
     for (const std::string& text : placement.warnings) report("WARNING: " + text + "\n");
@@ -399,6 +415,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
     if (uint64_t calls = session.sum_of(*map); calls != 0)
       report("WARNING: " + std::to_string(calls) +
              " calls ended in a jump and are not reported: what they returned is not known\n");
+  if (auto map = returns.pairing_map()) warn_of_untimed_calls(session, *map, report);
   return session.exit_code();
 }
 

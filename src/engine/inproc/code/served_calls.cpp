@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "codegen/program.h"
 #include "engine/inproc/runtime/layout.h"
 #include "runtime_blob.h"
 
@@ -74,9 +75,9 @@ std::optional<ServedCall> served_call(int32_t helper) {
       return ServedCall{"uscope_signal_thread"};
     case BPF_FUNC_get_stack:
       return ServedCall{"uscope_stack", kStackWords, true};
-    case kEnterFunction:
+    case codegen::kEnterFunction:
       return ServedCall{"uscope_enter", 0, true};
-    case kLeaveFunction:
+    case codegen::kLeaveFunction:
       return ServedCall{"uscope_leave", 0, true};
     default:
       return std::nullopt;

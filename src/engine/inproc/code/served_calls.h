@@ -7,10 +7,6 @@
 
 namespace uscope::engine::inproc {
 
-// This engine's own, beside the kernel's numbers.
-inline constexpr int32_t kEnterFunction = 0x70001;  // remembers an entry, with its time
-inline constexpr int32_t kLeaveFunction = 0x70002;  // -> ns since the entry that this exit belongs to, or -1
-
 struct ServedCall {
   std::string_view symbol;     // in the blob
   uint32_t context_words = 0;  // words of Registers that it reads

@@ -22,7 +22,6 @@ inline constexpr uint64_t kSlotHash = 0x9e3779b97f4a7c15;
 inline constexpr uint64_t kNewThread = uint64_t(1) << 63;
 inline constexpr uint32_t kSlotHeader = 1024;  // at the slot's end; the stack grows down from it
 inline constexpr uint32_t kBpfStack = 512;
-inline constexpr uint32_t kMostFrames = 1024;   // of entries that wait for their exit, a thread
 inline constexpr uint32_t kChunkBytes = 65536;  // holds the largest record
 inline constexpr uint32_t kChunkCount = 2048;
 inline constexpr uint32_t kNone = 0xffffffff;
@@ -32,11 +31,17 @@ struct Registers {
   uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 
-// An entry that waits for its exit.
-struct Frame {
-  uint64_t sp;
+// An entry that waits for its exit. A thread has a table of them at its slot's far end, in sets.
+struct OpenCall {
+  uint64_t sp;  // 0: free
+  uint64_t cookie;
   uint64_t time;
 };
+inline constexpr uint32_t kCallWays = 4, kCallSetBits = 9;
+inline constexpr uint32_t kCallHash = 0x9e3779b1;
+inline uint32_t open_call_set(uint64_t sp, uint64_t cookie) {
+  return (uint32_t(sp >> 4) + uint32_t(cookie) * kCallHash) * kCallHash >> (32 - kCallSetBits);
+}
 
 struct Slot {
   uint64_t tag;     // the thread pointer + 1, with kNewThread until its block is there; 0: free
@@ -48,7 +53,7 @@ struct Slot {
   uint32_t tid;  // as it was when last asked for
   uint32_t pid;
   uint32_t index;  // of the ThreadBlock
-  uint32_t frames_used;
+  uint32_t pad0;
   uint32_t chunk;       // being filled, + 1; 0: none
   uint32_t chunk_used;  // bytes
   uint64_t random;
@@ -170,13 +175,10 @@ inline constexpr uint64_t kMapInfosOffset = 4096;  // of MapInfo[] in shared mem
 
 // The first bytes of a thread's part of the shared memory; its copies of values follow.
 struct alignas(kCacheLine) ThreadBlock {
-  uint64_t dropped;    // hits inside our own code, by a signal handler or by the code itself
-  uint64_t abandoned;  // entries without exit: exceptions, longjmp
-  uint64_t unpaired;   // exits without entry
-  uint64_t tid;        // the last one
-  uint64_t offset;     // of this block in shared memory
-  uint64_t too_deep;   // entries that found no frame
-  uint64_t reserved[2];
+  uint64_t dropped;  // hits inside our own code, by a signal handler or by the code itself
+  uint64_t tid;      // the last one
+  uint64_t offset;   // of this block in shared memory
+  uint64_t reserved[5];
 };
 static_assert(sizeof(ThreadBlock) == kCacheLine);
 

@@ -169,9 +169,6 @@ MapStore::Losses MapStore::losses() const {
   for (uint32_t i = 0; i < threads(); i++) {
     const auto* thread = reinterpret_cast<const ThreadBlock*>(block(i));
     out.nested_hits += thread->dropped;
-    out.abandoned_entries += thread->abandoned;
-    out.unpaired_exits += thread->unpaired;
-    out.too_deep_entries += thread->too_deep;
   }
   for (uint32_t i = 0; i < plan_.maps.size(); i++) out.busy_updates += live(i)->lost;
   return out;

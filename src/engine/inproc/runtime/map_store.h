@@ -28,7 +28,6 @@ class MapStore {
     uint64_t nested_hits = 0;      // arrived while the thread was in a probe: a signal handler's, mostly
     uint64_t threadless_hits = 0;  // of more threads than there is room for
     uint64_t busy_updates = 0;     // gave up waiting for another thread
-    uint64_t abandoned_entries = 0, unpaired_exits = 0, too_deep_entries = 0;  // of enter and leave
   };
   Losses losses() const;
 

@@ -29,6 +29,7 @@ PlannedPatch moved_to_process(const PatchPlan& plan, std::span<const SiteRequest
     here.address = {probe.address.value + bias};
     here.code = sites[probe.site].code;
     here.cookie = sites[probe.site].cookie;
+    here.only_if = sites[probe.site].only_if;
     here.flags_dead = probe.flags_dead;
     here.red_zone_in_use = probe.red_zone_in_use;
     patch.probes.push_back(here);

@@ -101,7 +101,7 @@ Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
         report.failures.push_back({a, s, Error("it is in no part of the file that is loaded")});
         continue;
       }
-      file.sites.push_back({*address, attachment.code, site.cookie});
+      file.sites.push_back({*address, attachment.code, site.cookie, site.only_if, site.needs_all});
       file.offsets.push_back(site.offset);
       if (site.semaphore) file.semaphores.insert(*site.semaphore);
       file.origins.push_back({a, s});

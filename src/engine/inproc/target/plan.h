@@ -22,6 +22,8 @@ struct SiteRequest {
   ImageAddr address;
   uint32_t code = 0;  // index into Program::codes
   uint64_t cookie = 0;
+  std::optional<uint8_t> only_if = std::nullopt;  // see engine::Site
+  bool needs_all = false;
 };
 
 struct PlannedProbe {

@@ -1,0 +1,3 @@
+module times
+
+go 1.18
