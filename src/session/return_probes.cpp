@@ -200,7 +200,8 @@ Status ReturnProbes::add_blind_jump(const ReturnProbe& probe, const x86::Exit& j
 
 Status ReturnProbes::add_exits(const ReturnProbe& probe, const Exits& exits, std::vector<Placed>& placed) {
   for (const x86::Exit& exit : exits.exits) {
-    if (exit.kind == ExitKind::ret) TRY_STATUS(add(probe, {exit.address, probe.code, probe.cookie, {}, true}, placed));
+    if (exit.kind == ExitKind::ret)
+      TRY_STATUS(add(probe, {exit.address, probe.code, probe.cookie, {}, true}, placed));
     if (!is_jump(exit)) continue;
     if (auto functions = successors(probe, exit))
       TRY_STATUS(follow(probe, exit, *functions, placed));

@@ -145,7 +145,8 @@ class Session {
   bool is_ending_ = false;
 };
 
-// Failures of sites -> failures of probes: a probe has failed when none of its sites is left.
+// Failures of sites -> failures of probes: a probe has failed when none of its sites is left, or one of those
+// that it needs all of.
 std::vector<ScriptProbes::PointFailure> whole_failures(const std::vector<engine::Attachment>& attachments,
                                                        const engine::AttachReport& report) {
   std::map<uint64_t, size_t> left;
@@ -153,8 +154,11 @@ std::vector<ScriptProbes::PointFailure> whole_failures(const std::vector<engine:
     for (const engine::Site& site : attachment.sites) ++left[site.cookie];
   std::vector<ScriptProbes::PointFailure> failures;
   for (const engine::AttachFailure& failure : report.failures) {
-    uint64_t cookie = attachments[failure.attachment].sites[failure.site].cookie;
-    if (--left[cookie] == 0) failures.push_back({cookie, failure.error});
+    const engine::Site& site = attachments[failure.attachment].sites[failure.site];
+    size_t& of_probe = left[site.cookie];
+    if (of_probe == 0) continue;
+    of_probe = site.needs_all ? 0 : of_probe - 1;
+    if (of_probe == 0) failures.push_back({site.cookie, failure.error});
   }
   return failures;
 }

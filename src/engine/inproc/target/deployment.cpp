@@ -53,7 +53,37 @@ struct Deployment::PlannedFile {
   void refuse(AttachReport& report, size_t site, std::string why) const {
     report.failures.push_back({origins[site].attachment, origins[site].site, Error(std::move(why))});
   }
+  void make_plan(AttachReport& report);
 };
+
+// A return probe with some of its exits would count some of the calls: where one is refused, so are the
+// others, and the rest is planned without them.
+void Deployment::PlannedFile::make_plan(AttachReport& report) {
+  plan = plan_image(*facts, sites);
+  std::map<uint64_t, const SiteRefusal*> incomplete;  // by cookie
+  std::set<size_t> refused;
+  for (const SiteRefusal& refusal : plan.refused) {
+    refuse(report, refusal.site, refusal.reason);
+    refused.insert(refusal.site);
+    if (sites[refusal.site].needs_all) incomplete.try_emplace(sites[refusal.site].cookie, &refusal);
+  }
+  if (incomplete.empty()) return;
+  PlannedFile rest{name, facts, {}, {}, semaphores, {}, {}};
+  for (size_t i = 0; i < sites.size(); ++i) {
+    if (refused.contains(i)) continue;
+    auto without = incomplete.find(sites[i].cookie);
+    if (sites[i].needs_all && without != incomplete.end()) {
+      refuse(report, i, without->second->reason);
+      continue;
+    }
+    rest.sites.push_back(sites[i]);
+    rest.offsets.push_back(offsets[i]);
+    rest.origins.push_back(origins[i]);
+  }
+  // With fewer sites there is no less room than before.
+  rest.make_plan(report);
+  *this = std::move(rest);
+}
 
 Result<std::unique_ptr<Deployment>> Deployment::start(pid_t pid, const TargetCode& code) {
   TRY(Guardian guardian, Guardian::start(pid));
@@ -107,10 +137,7 @@ Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
       file.origins.push_back({a, s});
     }
   }
-  for (PlannedFile& file : files) {
-    file.plan = plan_image(*file.facts, file.sites);
-    for (const SiteRefusal& refusal : file.plan.refused) file.refuse(report, refusal.site, refusal.reason);
-  }
+  for (PlannedFile& file : files) file.make_plan(report);
   return files;
 }
 

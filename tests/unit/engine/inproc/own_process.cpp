@@ -97,14 +97,14 @@ void OwnProcess::patch(const void* function, const std::vector<Probe>& at_entry,
   if (std::memcmp(start, kEndbr64, sizeof kEndbr64) == 0) start += sizeof kEndbr64;
   // Nobody tells how long the function is: as long as it must be to make sense.
   x86::Flow flow;
-  for (size_t size = 1; size < 512 && (size == 1 || !flow.complete()); size++) {
+  uint64_t exit = 0;
+  for (size_t size = 1; size < 512 && (!flow.complete() || !exit); size++) {
     x86::FunctionCode whole;
     whole.parts.push_back({uint64_t(start), Bytes(start, size)});
     flow = x86::analyze(whole);
+    for (const x86::Exit& each : flow.exits())
+      if (each.kind == x86::ExitKind::ret && !exit) exit = each.address;
   }
-  uint64_t exit = 0;
-  for (const x86::Exit& each : flow.exits())
-    if (each.kind == x86::ExitKind::ret && !exit) exit = each.address;
   auto add = [&](PlannedPatch& patch, uint64_t at, const std::vector<Probe>& probes) {
     for (const Probe& each : probes) {
       SiteProbe site;
