@@ -9,8 +9,9 @@ DESTDIR ?=
 JOBS ?= $(shell nproc)
 TEST_FLAGS ?=
 FUZZ_SECONDS ?= 600
+TORTURE_SECONDS ?= 60
 
-.PHONY: all demo test bench install uninstall asan fuzz format tidy clean help targets setup setup-test setup-bench
+.PHONY: all demo test bench install uninstall asan fuzz torture format tidy clean help targets setup setup-test setup-bench setup-torture
 
 all: setup ## build the stripped static executable build/uscope
 	@tools/build release uscope
@@ -43,6 +44,12 @@ fuzz: setup-test ## fuzz every reader for FUZZ_SECONDS (600) each
 	@tools/build fuzz fuzzers
 	@tests/run -j $(JOBS) --only fuzz --fuzz-seconds $(FUZZ_SECONDS) $(TEST_FLAGS)
 
+torture: setup-torture ## switch probes on and off in hard and in real programs, TORTURE_SECONDS (60) each
+	@$(MAKE) --no-print-directory all
+	@tools/build release
+	@tests/run -j 1 --only torture --torture-seconds $(TORTURE_SECONDS) $(TEST_FLAGS)
+	@tests/torture/real/run --seconds $(TORTURE_SECONDS)
+
 targets: setup-test ## build the small programs that tests trace, into build/targets
 	@tools/fetch-go || echo "the newest Go could not be fetched; what needs it is skipped"
 	@$(MAKE) --no-print-directory -C tests/targets -j $(JOBS)
@@ -63,3 +70,4 @@ help: ## list these commands
 setup: ; @tools/setup build
 setup-test: ; @tools/setup test
 setup-bench: ; @tools/setup bench
+setup-torture: ; @tools/setup torture

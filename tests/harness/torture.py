@@ -1,10 +1,8 @@
-"""Short runs of the torture driver (tests/torture): random probes on and off in programs that check themselves."""
+"""Runs of the torture driver (tests/torture): random probes on and off in programs that check themselves."""
 import os
 
 from . import capabilities, processes
 from .results import FAILED, PASSED, SKIPPED, Job, Result
-
-SECONDS = 6
 
 
 def go_program():
@@ -19,7 +17,7 @@ def go_program():
     return program, ""
 
 
-def run(name, tests):
+def run(name, tests, seconds):
     title = f"torture/{name}"
     for need in ["ptrace"] + (["go"] if name == "gc" else []):
         if reason := capabilities.lacking(need):
@@ -27,16 +25,16 @@ def run(name, tests):
     program, problem = go_program() if name == "gc" else (tests / f"torture_{name}", "")
     if program is None:
         return [Result(title, FAILED, problem)]
-    command = ["env", "GOGC=1", str(tests / "torture"), "--cycles", "100000", "--seconds", str(SECONDS),
+    command = ["env", "GOGC=1", str(tests / "torture"), "--cycles", "100000", "--seconds", str(seconds),
                "--seed", str(os.getpid()), "-v", "--", str(program)]
-    done = processes.run(command, capabilities.ROOT / "build" / "test" / "torture" / name, SECONDS + 120)
+    done = processes.run(command, capabilities.ROOT / "build" / "test" / "torture" / name, seconds + 120)
     if done.timed_out or done.status != 0:
         how = "hung" if done.timed_out else processes.describe_status(done.status)
         return [Result(title, FAILED, f"{how}: {' '.join(command)}\n{done.stdout[-4000:]}{done.stderr[-2000:]}", done.seconds)]
     return [Result(title, PASSED, "", done.seconds)]
 
 
-def jobs(preset):
+def jobs(preset, seconds):
     tests = capabilities.ROOT / "build" / preset / "tests"
     names = sorted(source.stem for source in (capabilities.ROOT / "tests" / "torture" / "targets").iterdir())
-    return [Job("torture", f"torture/{name}", lambda name=name: run(name, tests)) for name in names]
+    return [Job("torture", f"torture/{name}", lambda name=name: run(name, tests, seconds)) for name in names]
