@@ -21,7 +21,7 @@ Result<std::unique_ptr<OwnCode>> OwnCode::place(const TargetCode& code, std::spa
   std::unique_ptr<OwnCode> own(new OwnCode(code));
   TRY(own->private_, map_own(code.plan().private_bytes));
   TRY(own->area_, map_own(code.plan().code_bytes));
-  const MemoryPlaces places{{uint64_t(shared.data())}, {uint64_t(own->private_.data())}};
+  const MemoryPlaces places{{uint64_t(shared.data())}, {uint64_t(own->private_.data())}, {}};
   TRY(auto bytes, code.code_area({uint64_t(own->area_.data())}, places));
   std::ranges::copy(bytes, own->area_.begin());
   std::ranges::copy(code.private_header(places, TargetCode::Process::Own), own->private_.begin());

@@ -32,10 +32,20 @@ struct MemoryPlan {
   uint64_t code_bytes = 0;
 };
 
-// Where they came to lie.
+// Memory of the target that probes may load from without asking the kernel: see target/known_memory.h.
+struct KnownMemory {
+  struct Range {
+    ProcessAddr begin, end;
+  };
+  Range first_stack;            // the first thread's, up to its top; or empty
+  std::vector<Range> constant;  // the largest first
+};
+
+// Where they came to lie, and what else the code must know of the process.
 struct MemoryPlaces {
   ProcessAddr shared;
   ProcessAddr private_memory;
+  KnownMemory known;
 };
 
 // One probe at an instruction.

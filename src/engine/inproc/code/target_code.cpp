@@ -42,7 +42,7 @@ class CompiledCode : public TargetCode {
   Status measure() {
     // The places do not matter for the size, as long as they are near or far as real ones are.
     constexpr uint64_t kSomewhere = uint64_t(0x7000) << 32;
-    TRY(measured_, emit(kSomewhere, {{kSomewhere / 2}, {kSomewhere / 4}}));
+    TRY(measured_, emit(kSomewhere, {{kSomewhere / 2}, {kSomewhere / 4}, {}}));
     plan_.shared_bytes = shared_.bytes;
     plan_.private_bytes = kPrivateBytes;
     plan_.code_bytes = round_up(kCodeStart + measured_.bytes.size(), kPage);
@@ -64,6 +64,9 @@ class CompiledCode : public TargetCode {
     header.shared = places.shared.value;
     header.next_index = process == Process::Own ? 0 : 1;
     header.last_index = process == Process::Own ? 1 : shared_.thread_limit;
+    header.first_stack = {places.known.first_stack.begin.value, places.known.first_stack.end.value};
+    for (size_t i = 0; i < places.known.constant.size() && i < kMostConstant; i++)
+      header.constant[i] = {places.known.constant[i].begin.value, places.known.constant[i].end.value};
     std::vector<uint8_t> out(sizeof header);
     std::memcpy(out.data(), &header, sizeof header);
     return out;

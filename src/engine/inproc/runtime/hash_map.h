@@ -39,7 +39,21 @@ inline uint64_t load_tail(const uint8_t* from, uint32_t size) {
   return word;
 }
 
-// Never 0. The compiled code has a copy of the 8- and 4-byte cases.
+// How much of a key has to be looked at. Long keys are texts, mostly: a few letters, then zeroes to the end.
+inline constexpr uint32_t kLongKey = 64;
+inline uint32_t significant_bytes(const uint8_t* key, uint32_t size) {
+  if (size <= kLongKey) return size;
+  uint32_t end = size / 8 * 8;
+  if (end < size && load_tail(key + end, size - end) != 0) return size;
+  while (end > 32 && (load_word(key + end - 8) | load_word(key + end - 16) | load_word(key + end - 24) |
+                      load_word(key + end - 32)) == 0)
+    end -= 32;
+  while (end > 8 && load_word(key + end - 8) == 0) end -= 8;
+  return end;
+}
+inline uint16_t words_of(uint32_t bytes) { return uint16_t((bytes + 7) / 8); }
+
+// Of `size` significant bytes. Never 0. The compiled code has a copy of the 8- and 4-byte cases.
 inline constexpr uint32_t kHashIsSet = 0x80000000;
 inline uint32_t hash_of(const uint8_t* key, uint32_t size) {
   if (size == 8) return uint32_t((load_word(key) * kSlotHash) >> 32) | kHashIsSet;
@@ -84,6 +98,11 @@ inline void copy_bytes(uint8_t* to, const uint8_t* from, uint64_t size) {
 }
 
 inline void zero_bytes(uint8_t* to, uint64_t size) {
+  if (size >= 256) {
+    uint64_t words = size / 8;
+    __asm__ volatile("rep stosq" : "+D"(to), "+c"(words) : "a"(0) : "memory");
+    size %= 8;
+  }
   const uint64_t zero = 0;
   for (; size >= 8; size -= 8, to += 8) __builtin_memcpy(to, &zero, 8);
   for (; size > 0; size--) *to++ = 0;
@@ -111,12 +130,19 @@ class HashMap {
     return shared_ + header->thread_blocks + index * header->thread_stride;
   }
 
-  Element* find(const uint8_t* key) const { return find(key, hash_of(key, map_->key_size)); }
+  Element* find(const uint8_t* key) const {
+    return find_significant(key, significant_bytes(key, map_->key_size));
+  }
+  // For who knows already that the key's bytes from `size` on, a multiple of 8 or all, are 0 (and those
+  // before not all, but for the first word).
+  Element* find_significant(const uint8_t* key, uint32_t size) const {
+    return find(key, size, hash_of(key, size));
+  }
 
   int64_t update(const uint8_t* key, const uint8_t* value, uint64_t flags, uint8_t* own_block) {
     if (flags > kOnlyOld) return kInvalid;
-    const uint32_t hash = hash_of(key, map_->key_size);
-    if (Element* e = find(key, hash)) return flags == kOnlyNew ? kExists : write(e, value, own_block);
+    const uint32_t size = significant_bytes(key, map_->key_size), hash = hash_of(key, size);
+    if (Element* e = find(key, size, hash)) return flags == kOnlyNew ? kExists : write(e, value, own_block);
     if (flags == kOnlyOld) return kNotFound;
     const uint32_t fresh = take_element();
     if (fresh == kNone) return kTooBig;
@@ -124,13 +150,14 @@ class HashMap {
     copy_bytes(key_of(e), key, map_->key_size);
     if (is_per_thread(map_->kind) && (e->flags & kUsedBefore)) zero_everywhere(e);
     e->flags = kUsedBefore | kReferenced;
+    e->words = words_of(size);
     copy_bytes(value_of(e, own_block), value, map_->value_size);
     Bucket& bucket = bucket_of(hash);
     if (!lock(bucket)) {
       give_element(fresh);
       return kBusy;
     }
-    Element* other = find(key, hash);
+    Element* other = find(key, size, hash);
     if (!other) link(bucket, hash, e, fresh);
     unlock(bucket);
     if (!other) return 0;
@@ -139,7 +166,7 @@ class HashMap {
   }
 
   int64_t remove(const uint8_t* key) {
-    const uint32_t hash = hash_of(key, map_->key_size);
+    const uint32_t size = significant_bytes(key, map_->key_size), hash = hash_of(key, size);
     Bucket& bucket = bucket_of(hash);
     if (!bucket.first) return kNotFound;
     if (!lock(bucket)) return kBusy;
@@ -147,7 +174,7 @@ class HashMap {
     Element* e = nullptr;
     for (uint32_t at = *from; at != 0 && !(at & kEndOfChain); from = &e->next, at = *from) {
       e = element(at - 1);
-      if (e->hash == hash && same_key(key_of(e), key, map_->key_size)) {
+      if (is_key(e, key, size, hash)) {
         unlink(bucket, from, e);
         unlock(bucket);
         give_element(at - 1);
@@ -163,14 +190,18 @@ class HashMap {
     return ((Bucket*)(shared_ + map_->buckets))[hash & map_->bucket_mask];
   }
 
-  Element* find(const uint8_t* key, uint32_t hash) const {
+  static bool is_key(Element* e, const uint8_t* key, uint32_t size, uint32_t hash) {
+    return e->hash == hash && e->words == words_of(size) && same_key(key_of(e), key, size);
+  }
+
+  Element* find(const uint8_t* key, uint32_t size, uint32_t hash) const {
     Bucket& bucket = bucket_of(hash);
     for (int tries = 0; tries < 16; tries++) {
       uint32_t at = __atomic_load_n(&bucket.first, __ATOMIC_ACQUIRE);
       for (uint32_t steps = 0; at != 0 && !(at & kEndOfChain) && steps <= map_->element_count; steps++) {
         Element* e = element(at - 1);
-        if (e->hash == hash && same_key(key_of(e), key, map_->key_size)) {
-          if (is_lru(map_->kind) && !(e->flags & kReferenced)) e->flags |= kReferenced;
+        if (is_key(e, key, size, hash)) {
+          if (is_lru(map_->kind) && !(e->flags & kReferenced)) e->flags = e->flags | kReferenced;
           return e;
         }
         at = __atomic_load_n(&e->next, __ATOMIC_ACQUIRE);
@@ -288,7 +319,7 @@ class HashMap {
       const uint32_t hash = e->hash;
       if (hash == 0) continue;
       if (e->flags & kReferenced) {
-        e->flags &= ~kReferenced;
+        e->flags = uint16_t(e->flags & ~kReferenced);
         continue;
       }
       Bucket& bucket = bucket_of(hash);

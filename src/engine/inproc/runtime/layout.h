@@ -25,6 +25,7 @@ inline constexpr uint32_t kBpfStack = 512;
 inline constexpr uint32_t kChunkBytes = 65536;  // holds the largest record
 inline constexpr uint32_t kChunkCount = 2048;
 inline constexpr uint32_t kNone = 0xffffffff;
+inline constexpr uint32_t kMostConstant = 4;  // ranges of memory that never changes
 
 // As the kernel's pt_regs: what a probe's context is.
 struct Registers {
@@ -43,6 +44,10 @@ inline uint32_t open_call_set(uint64_t sp, uint64_t cookie) {
   return (uint32_t(sp >> 4) + uint32_t(cookie) * kCallHash) * kCallHash >> (32 - kCallSetBits);
 }
 
+struct AddressRange {
+  uint64_t begin, end;  // end is the first address behind it
+};
+
 struct Slot {
   uint64_t tag;     // the thread pointer + 1, with kNewThread until its block is there; 0: free
   uint64_t busy;    // the user's stack pointer while a probe runs here; 0: none does
@@ -60,7 +65,8 @@ struct Slot {
   uint64_t may_goto_left;
   uint32_t shown_pid;  // as uscope sees it
   uint32_t pad;
-  uint64_t reserved[3];
+  uint64_t home;       // address of the PrivateHeader
+  AddressRange stack;  // a part of the thread's stack, up to its top, that is known to be mapped; or empty
   Registers registers;
   struct {
     uint32_t count, first;  // free elements kept for this thread, linked through Element::next
@@ -73,7 +79,12 @@ struct PrivateHeader {
   uint64_t shared;  // where the shared memory lies in this process
   uint32_t next_index;
   uint32_t last_index;  // exclusive
-  uint64_t reserved[509];
+  uint64_t pad[5];
+  // Memory of the process that can be read without asking the kernel, see docs/decisions/inproc-reads.md: the
+  // first thread's stack as it was at the attach, from where it grows downwards; and what never changes.
+  AddressRange first_stack;
+  AddressRange constant[kMostConstant];  // unused ones are empty
+  uint64_t reserved[502 - 2 * kMostConstant];
 };
 static_assert(sizeof(PrivateHeader) == 4096);
 
@@ -121,11 +132,12 @@ struct Element {
   uint32_t hash;     // 0: not in use
   uint32_t next;     // element + 1 in the chain, or the end mark: kEndOfChain | bucket
   uint32_t version;  // odd while the value is being written
-  uint32_t flags;
+  uint16_t flags;
+  uint16_t words;  // of the key, up to the last that is not 0; see HashMap
 };
 inline constexpr uint32_t kEndOfChain = 0x80000000;
 inline constexpr uint32_t kEndOfFree = 0xffffffff;
-inline constexpr uint32_t kReferenced = 1, kUsedBefore = 2;
+inline constexpr uint16_t kReferenced = 1, kUsedBefore = 2;
 
 struct alignas(kCacheLine) ChunkHeader {
   uint32_t next_free;  // chunk + 1

@@ -77,7 +77,8 @@ bool MapStore::copy_element(const MapInfo& info, uint32_t element, MapEntry& ent
       break;
   }
   // A key that does not belong to its hash is half of two.
-  return hash_of(entry.key.data(), info.key_size) == __atomic_load_n(&e->hash, __ATOMIC_RELAXED);
+  const uint8_t* key = entry.key.data();
+  return hash_of(key, significant_bytes(key, info.key_size)) == __atomic_load_n(&e->hash, __ATOMIC_RELAXED);
 }
 
 Status MapStore::for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) const {
@@ -97,7 +98,7 @@ std::optional<uint32_t> MapStore::find_element(const MapInfo& info, Bytes key) c
     return index < info.max_entries ? std::optional(index) : std::nullopt;
   }
   // By the plan's own numbers: the chains are the target's to spoil.
-  const uint32_t hash = hash_of(key.data(), info.key_size);
+  const uint32_t hash = hash_of(key.data(), significant_bytes(key.data(), info.key_size));
   const auto* buckets = reinterpret_cast<const Bucket*>(shared_.data() + info.buckets);
   uint32_t at = __atomic_load_n(&buckets[hash & info.bucket_mask].first, __ATOMIC_ACQUIRE);
   for (uint32_t steps = 0; at != 0 && at <= info.element_count && steps < info.element_count; steps++) {

@@ -10,6 +10,8 @@
 #include <map>
 #include <set>
 
+#include "engine/inproc/target/known_memory.h"
+
 namespace uscope::engine::inproc {
 namespace {
 
@@ -104,6 +106,7 @@ Status Deployment::map_memory() {
   TRY(Surgeon::Mapped mapped, guardian_.map(request));
   places_.shared = mapped.pieces[0].where.start;
   places_.private_memory = mapped.pieces[1].where.start;
+  places_.known = find_known_memory(pid_);
   void* here = ::mmap(nullptr, plan.shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mapped.memory.get(),
                       off_t(mapped.pieces[0].memfd_offset));
   if (here == MAP_FAILED) return fail(Error::from_errno("mapping the memory shared with the target", errno));

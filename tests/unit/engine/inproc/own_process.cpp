@@ -8,6 +8,7 @@
 
 #include "engine/inproc/runtime/clock_source.h"
 #include "engine/inproc/runtime/hash_map.h"
+#include "engine/inproc/target/known_memory.h"
 #include "lang/compile.h"
 #include "x86/encode.h"
 
@@ -65,7 +66,7 @@ OwnProcess::OwnProcess(const codegen::Program& program) {
     give_up("mapping");
   shared_ = {static_cast<uint8_t*>(shared), plan.shared_bytes};
   private_ = static_cast<uint8_t*>(own);
-  places_ = {{uint64_t(shared)}, {uint64_t(own)}};
+  places_ = {{uint64_t(shared)}, {uint64_t(own)}, find_known_memory(getpid())};
   area_bytes_ = plan.code_bytes + kStubRoom;
   area_ = map_near(uint64_t(&give_up), area_bytes_);
   if (!area_) give_up("no room near the code");

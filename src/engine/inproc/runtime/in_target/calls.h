@@ -64,6 +64,9 @@ inline const SharedHeader* shared_header(const Slot* slot) {
   return (const SharedHeader*)((const uint8_t*)block - block->offset);
 }
 
+// Whether every page of [begin, end), begin at a page's start, can be read now. No for too many of them.
+bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end);
+
 inline uint64_t ticks() {
   uint32_t low, high;
   __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));

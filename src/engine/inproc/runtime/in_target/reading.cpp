@@ -35,10 +35,48 @@ uint64_t read_remote(const Slot* slot, uint8_t* to, uint64_t from, uint64_t size
   return done;
 }
 
-// The page that the thread's stack pointer is in: the stub has just written to it.
-bool is_certain(const Slot* slot, uint64_t from, uint64_t size) {
+// Whether a page is the thread's stack too: all from there to what is known is mapped.
+bool extend_stack(Slot* slot, uint64_t page) {
+  if (!is_all_mapped(slot, page, slot->stack.begin)) return false;
+  slot->stack.begin = page;
+  return true;
+}
+
+// How many bytes from an address on can be loaded without asking anybody: those of the thread's own stack, of
+// the page that its stack pointer is in (the stub has just written to it), and those that never change.
+uint64_t certain_bytes(Slot* slot, uint64_t from) {
   const uint64_t page = slot->busy & ~(kPage - 1);
-  return slot->busy != 0 && from >= page && from - page <= kPage && size <= kPage - (from - page);
+  if (from < kPage) return 0;
+  if (from >= page && from < slot->stack.end && (page >= slot->stack.begin || extend_stack(slot, page)))
+    return slot->stack.end - from;
+  if (from - page < kPage) return kPage - (from - page);
+  for (const AddressRange& range : ((const PrivateHeader*)slot->home)->constant)
+    if (from >= range.begin && from < range.end) return range.end - from;
+  return 0;
+}
+
+bool is_certain(Slot* slot, uint64_t from, uint64_t size) { return size <= certain_bytes(slot, from); }
+
+// Up to the first NUL and with it, at most `most` bytes; how many. 0: there is none in them.
+uint64_t copy_until_nul(uint8_t* to, const uint8_t* from, uint64_t most) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
+  uint64_t at = 0;
+  for (; at + 8 <= most; at += 8) {
+    uint64_t word = load_word(from + at);
+    const uint64_t nuls = (word - kOnes) & ~word & kHighs;
+    if (nuls == 0) {
+      __builtin_memcpy(to + at, &word, 8);
+      continue;
+    }
+    // Nothing of what lies behind the text in the program's memory.
+    const auto bits = uint32_t(__builtin_ctzll(nuls)) & ~7u;
+    word &= (uint64_t(1) << bits) - 1;
+    __builtin_memcpy(to + at, &word, 8);
+    return at + bits / 8 + 1;
+  }
+  for (; at < most; at++)
+    if ((to[at] = from[at]) == 0) return at + 1;
+  return 0;
 }
 
 }  // namespace
@@ -61,17 +99,20 @@ int64_t uscope_read(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_
 // The bytes up to the first NUL, at most size with it; returns how many, with the NUL.
 int64_t uscope_read_text(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot) {
   if (size == 0) return 0;
-  uint64_t have = 0;
-  if (from >= kPage && from + size >= from) {
-    if (is_certain(slot, from, size)) {
-      copy_bytes(to, (const uint8_t*)from, size);
-      have = size;
-    } else {
-      have = read_remote(slot, to, from, size);
-    }
+  const uint64_t certain = certain_bytes(slot, from);
+  uint64_t have = certain < size ? certain : size, length = have;
+  if (have > 0)
+    if (const uint64_t got = copy_until_nul(to, (const uint8_t*)from, have)) return int64_t(got);
+  // Most texts are short.
+  constexpr uint64_t kFirst = 128;
+  for (uint64_t most = size < 2 * kFirst ? size : kFirst; length == have && have < size; most = size) {
+    if (from < kPage || from + size < from) break;
+    const uint64_t wanted = most < size - have ? most : size - have;
+    const uint64_t got = read_remote(slot, to + have, from + have, wanted);
+    have += got;
+    while (length < have && to[length] != 0) length++;
+    if (got < wanted) break;
   }
-  uint64_t length = 0;
-  while (length < have && to[length] != 0) length++;
   if (length == have && have < size) {
     zero_bytes(to, size);
     return kFault;
@@ -122,6 +163,7 @@ int64_t uscope_stack(const Registers* registers, uint64_t* to, uint64_t size, ui
     return kInvalid;
   }
   uint64_t window[kWindow / 8];
+  const uint64_t* in = window;  // or the stack itself, where it can be loaded
   uint64_t begin = 0, have = 0, skip = flags & kSkip, count = 0, steps = 0;
   const uint64_t most = size / 8;
   auto put = [&](uint64_t address) {
@@ -136,10 +178,12 @@ int64_t uscope_stack(const Registers* registers, uint64_t* to, uint64_t size, ui
   while (count < most && frame % 8 == 0 && frame >= above && frame < (uint64_t(1) << 47) && steps++ < 1024) {
     if (frame < begin || frame + 16 > begin + have) {
       begin = frame;
-      have = read_remote(slot, (uint8_t*)window, begin, kWindow);
+      have = certain_bytes(slot, begin);
+      in = have >= 16 ? (const uint64_t*)begin : window;
+      if (have < 16) have = read_remote(slot, (uint8_t*)window, begin, kWindow);
       if (have < 16) break;
     }
-    const uint64_t* at = window + (frame - begin) / 8;
+    const uint64_t* at = in + (frame - begin) / 8;
     if (at[1] == 0) break;
     put(at[1]);
     above = frame + 16;

@@ -8,6 +8,7 @@ namespace {
 // struct pthread; Go's m, whose tls the thread pointer points into, has procid in front of it.
 constexpr int64_t kGlibcTid = 0x2d0, kMuslTid = 0x30;
 constexpr int64_t kGoFirst = -0x100, kGoLast = -0x08;
+constexpr uint64_t kPage = 4096;
 
 bool holds(const Slot* slot, uint64_t address, uint64_t value, uint32_t size) {
   uint64_t word = 0;
@@ -29,7 +30,34 @@ uint64_t find_tid_word(const Slot* slot) {
   return 0;
 }
 
+// The thread's stack from where it is up to its top, if that is certain: the first thread's, whose top uscope
+// knows, and those with the C library's thread structure, which the thread pointer points to, on top of them.
+AddressRange find_stack(const Slot* slot, const PrivateHeader* header) {
+  const AddressRange& first = header->first_stack;
+  if (slot->busy >= first.begin && slot->busy < first.end) return first;
+  const uint64_t pointer = (slot->tag & ~kNewThread) - 1, page = slot->busy & ~(kPage - 1);
+  const bool has_structure = slot->tid_word == pointer + kGlibcTid || slot->tid_word == pointer + kMuslTid;
+  if (!has_structure || slot->busy >= pointer || !is_all_mapped(slot, page, pointer)) return {};
+  return {page, pointer};
+}
+
 }  // namespace
+
+bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end) {
+  constexpr uint64_t kMostPages = 256, kPieces = 64;
+  if (end <= begin || end - begin > kMostPages * kPage) return false;
+  uint8_t bytes[kPieces];
+  for (uint64_t at = begin; at < end;) {
+    uint64_t pieces[kPieces][2];
+    uint64_t count = 0;
+    for (; count < kPieces && at < end; count++, at += kPage) pieces[count][0] = at, pieces[count][1] = 1;
+    const uint64_t local[2] = {(uint64_t)bytes, count};
+    if (system_call(kProcessVmReadv, slot->pid, (uint64_t)local, 1, (uint64_t)pieces, count) !=
+        int64_t(count))
+      return false;
+  }
+  return true;
+}
 
 extern "C" {
 
@@ -46,6 +74,8 @@ uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header) {
   slot->tid = uint32_t(system_call(kGetTid));
   slot->tid_word = find_tid_word(slot);
   slot->random = ticks() | 1;
+  slot->home = (uint64_t)header;
+  slot->stack = find_stack(slot, header);
   const uint64_t offset = shared->thread_blocks + index * shared->thread_stride;
   auto* block = (ThreadBlock*)((uint8_t*)shared + offset);
   block->offset = offset;

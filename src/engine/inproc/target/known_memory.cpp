@@ -1,0 +1,67 @@
+#include "engine/inproc/target/known_memory.h"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+
+namespace uscope::engine::inproc {
+namespace {
+
+constexpr long kXfs = 0x58465342, kZfs = 0x2fc12fc1, kErofs = 0xe0f5e1e2, kBcachefs = 0xca451a4e;
+
+// Where the kernel itself keeps writers away from a program that runs. On a network's file system another
+// machine can cut the file short, and what is then loaded from it is a bus error.
+bool keeps_running_programs(const std::string& path) {
+  static constexpr std::array kLocal = {long(EXT4_SUPER_MAGIC),
+                                        kXfs,
+                                        long(BTRFS_SUPER_MAGIC),
+                                        long(TMPFS_MAGIC),
+                                        long(OVERLAYFS_SUPER_MAGIC),
+                                        long(F2FS_SUPER_MAGIC),
+                                        kZfs,
+                                        long(SQUASHFS_MAGIC),
+                                        long(RAMFS_MAGIC),
+                                        long(ISOFS_SUPER_MAGIC),
+                                        kErofs,
+                                        kBcachefs};
+  struct statfs about {};
+  return ::statfs(path.c_str(), &about) == 0 && std::ranges::find(kLocal, long(about.f_type)) != kLocal.end();
+}
+
+}  // namespace
+
+KnownMemory known_memory_in(const process::Maps& maps, std::string_view executable) {
+  KnownMemory known;
+  for (const process::Mapping& each : maps.all()) {
+    const process::Permissions& may = each.perms;
+    if (each.path == "[stack]" && may.read) known.first_stack = {each.start, each.end};
+    // What a program can write to it may also protect, piece by piece.
+    const bool is_constant = each.kind == process::MappingKind::File && may.read && !may.write && !may.shared;
+    if (!is_constant || executable.empty() || each.path_as_shown != executable) continue;
+    if (!known.constant.empty() && known.constant.back().end == each.start)
+      known.constant.back().end = each.end;
+    else
+      known.constant.push_back({each.start, each.end});
+  }
+  std::ranges::sort(known.constant, std::greater(),
+                    [](const KnownMemory::Range& range) { return range.end - range.begin; });
+  return known;
+}
+
+KnownMemory find_known_memory(pid_t pid) {
+  auto maps = process::Maps::of(pid);
+  if (!maps) return {};
+  const std::string link = fmt::format("/proc/{}/exe", pid);
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
+  if (length <= 0 || size_t(length) == sizeof path || !keeps_running_programs(link))
+    return known_memory_in(*maps, "");
+  return known_memory_in(*maps, {path, size_t(length)});
+}
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,163 @@
+// Reading the target's memory: what is certain to be mapped is loaded, for the rest the kernel is asked, and
+// either way a bad pointer gives nothing.
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "engine/inproc/target/known_memory.h"
+#include "unit/engine/inproc/traced.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+[[gnu::noinline, gnu::noipa]] uint64_t take(const void* text, uint64_t number) {
+  asm volatile("nop; nop; nop; nop; nop; nop");
+  return uint64_t(text) + number;
+}
+
+// What str(arg0) was when arg1 was `number`.
+struct Texts {
+  explicit Texts(const std::string& script) : traced(script) {
+    traced.process.patch_entry(reinterpret_cast<void*>(&take), {});
+  }
+  std::string of(uint64_t number) const {
+    Bytes key(reinterpret_cast<const uint8_t*>(&number), sizeof number);
+    auto entry = traced.store.find_entry(traced.map_of("@s"), key);
+    if (!entry || !*entry) return "no entry";
+    const auto& value = (*entry)->values[0];
+    return std::string(value.begin(), std::ranges::find(value, 0));
+  }
+  Traced traced;
+};
+
+constexpr const char* kText = "uprobe:/a:f { @s[arg1] = str(arg0, 200); }";
+
+TEST(Reading, TakesTextsFromEverywhere) {
+  Texts texts(kText);
+  static const char kConstant[] = "a constant";
+  char on_stack[3 * 4096] = "at the near end";
+  std::strcpy(on_stack + 2 * 4096, "some pages up");
+  const std::string on_heap = "on the heap, and longer than the words it is read by";
+  take(kConstant, 1);
+  take(on_stack, 2);
+  take(on_stack + 2 * 4096, 3);
+  take(on_heap.c_str(), 4);
+  std::thread([&] {
+    char own[2 * 4096] = "a thread's own";
+    std::strcpy(own + 4096, "and further up");
+    take(own, 5);
+    take(own + 4096, 6);
+    take(on_stack, 7);
+  }).join();
+  EXPECT_EQ(texts.of(1), kConstant);
+  EXPECT_EQ(texts.of(2), "at the near end");
+  EXPECT_EQ(texts.of(3), "some pages up");
+  EXPECT_EQ(texts.of(4), on_heap);
+  EXPECT_EQ(texts.of(5), "a thread's own");
+  EXPECT_EQ(texts.of(6), "and further up");
+  EXPECT_EQ(texts.of(7), "at the near end");
+}
+
+TEST(Reading, OfEveryLengthAndPlace) {
+  Texts texts(kText);
+  char text[600];
+  static char pages[2 * 4096];
+  for (size_t length = 0; length < 300; length++) {
+    const size_t shift = length % 13;
+    for (char* buffer : {text + shift, pages + 4096 - length / 2}) {
+      std::memset(buffer, 'x', length);
+      std::memcpy(buffer + length, "\0behind", 8);
+      take(buffer, length);
+      ASSERT_EQ(texts.of(length), std::string(std::min<size_t>(length, 199), 'x'));
+    }
+  }
+}
+
+TEST(Reading, GivesNothingForBadPointers) {
+  Texts texts(kText);
+  auto* page =
+      static_cast<char*>(mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(page, MAP_FAILED);
+  mprotect(page + 4096, 4096, PROT_NONE);
+  std::memset(page, 'x', 4096);
+  std::strcpy(page + 4096 - 6, "whole");
+  take(page + 4096 - 6, 1);
+  std::memset(page, 'x', 4096);
+  take(page + 4096 - 6, 2);  // runs out of the page
+  take(page + 4096, 3);
+  munmap(page, 2 * 4096);
+  uint64_t number = 4;
+  for (uint64_t bad : {uint64_t(page), uint64_t(0), uint64_t(1), uint64_t(4095), uint64_t(4096), ~uint64_t(0),
+                       uint64_t(-8), uint64_t(1) << 47, uint64_t(0x8000) << 48, (uint64_t(1) << 47) - 3})
+    take(reinterpret_cast<void*>(bad), number++);
+  EXPECT_EQ(texts.of(1), "whole");
+  for (uint64_t i = 2; i < number; i++) EXPECT_EQ(texts.of(i), "") << i;
+}
+
+// A stack without C library's structure on top, and one that ends right behind what is asked for.
+TEST(Reading, FromAStackOfTheProgramsOwn) {
+  Texts texts(kText);
+  constexpr size_t kStack = 64 * 4096;
+  auto* stack = static_cast<char*>(
+      mmap(nullptr, kStack + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(stack, MAP_FAILED);
+  char* top = stack + kStack - 64;
+  mprotect(stack + kStack, 4096, PROT_NONE);
+  std::memset(top, 'x', 64);
+  asm volatile(
+      "mov %%rsp, %%rbx\n mov %[top], %%rsp\n mov %[top], %%rdi\n mov $1, %%esi\n call *%[take]\n"
+      "mov %[top], %%rdi\n add $8192, %%rdi\n mov $2, %%esi\n call *%[take]\n mov %%rbx, %%rsp"
+      :
+      : [top] "r"(top), [take] "r"(&take)
+      : "rbx", "rax", "rdi", "rsi", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory");
+  EXPECT_EQ(texts.of(1), "");
+  EXPECT_EQ(texts.of(2), "");
+  munmap(stack, kStack + 4096);
+}
+
+TEST(Reading, TellsLongKeysApart) {
+  Traced traced("uprobe:/a:f { @[str(arg0, 1000)] = sum(arg1); }");
+  traced.process.patch_entry(reinterpret_cast<void*>(&take), {});
+  for (int round = 0; round < 2; round++)
+    for (size_t length = 0; length < 990; length++) take(std::string(length, 'x').c_str(), length + 1);
+  const uint32_t map = traced.map_of("@");
+  for (size_t length = 0; length < 990; length++) {
+    std::vector<uint8_t> key(traced.process.map(map)->key_size);
+    std::memset(key.data(), 'x', length);
+    auto entry = traced.store.find_entry(map, key);
+    ASSERT_TRUE(entry && *entry) << length;
+    uint64_t sum = 0;
+    for (const auto& value : (*entry)->values) sum += ByteReader(value).u64();
+    ASSERT_EQ(sum, 2 * (length + 1));
+  }
+}
+
+TEST(KnownMemory, IsTheExecutablesOwnAndTheFirstStack) {
+  constexpr const char* kMaps =
+      "55d000000000-55d000001000 r--p 00000000 08:01 11 /bin/app\n"
+      "55d000001000-55d000009000 r-xp 00001000 08:01 11 /bin/app\n"
+      "55d000009000-55d00000a000 r--p 00009000 08:01 11 /bin/app\n"
+      "55d00000a000-55d00000b000 rw-p 0000a000 08:01 11 /bin/app\n"
+      "55d00000c000-55d00000d000 r--p 0000c000 08:01 11 /bin/app\n"
+      "55d000020000-55d000041000 rw-p 00000000 00:00 0 [heap]\n"
+      "7f0000000000-7f0000001000 r--s 00000000 08:01 11 /bin/app\n"
+      "7f0000010000-7f0000011000 r-xp 00000000 08:01 12 /lib/libc.so.6\n"
+      "7ffe00000000-7ffe00021000 rw-p 00000000 00:00 0 [stack]\n";
+  const process::Maps maps = process::Maps::parse(kMaps).value();
+  const KnownMemory known = known_memory_in(maps, "/bin/app");
+  ASSERT_EQ(known.constant.size(), 2u);
+  EXPECT_EQ(known.constant[0].begin.value, 0x55d000000000u);
+  EXPECT_EQ(known.constant[0].end.value, 0x55d00000a000u);
+  EXPECT_EQ(known.constant[1].begin.value, 0x55d00000c000u);
+  EXPECT_EQ(known.first_stack.begin.value, 0x7ffe00000000u);
+  EXPECT_EQ(known.first_stack.end.value, 0x7ffe00021000u);
+  EXPECT_TRUE(known_memory_in(maps, "").constant.empty());
+  EXPECT_TRUE(known_memory_in(maps, "/bin/other").constant.empty());
+}
+
+}  // namespace
+}  // namespace uscope::engine::inproc
