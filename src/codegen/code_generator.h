@@ -185,6 +185,7 @@ class CodeGenerator {
   // user_stack.cpp
   void user_stack(const Expr& expr, Place to);
   void check_dwarf_process(const Expr& expr, uint64_t size, Place to, Label end);
+  void engines_stack(uint64_t size, Place to);
   void unwound_stack(const VmaLayout& layout, uint64_t size, Place to);
   void take_registers(Place block);
   uint32_t unwind_function(const VmaLayout& layout);

@@ -17,6 +17,10 @@ inline constexpr int32_t kEnterFunction = 0x70001;
 // At an exit: nanoseconds since the entry that it belongs to; -1: none is known.
 inline constexpr int32_t kLeaveFunction = 0x70002;
 
+// Of an engine that unwinds stacks by itself, by the tables of unwind_maps.h: (context, the stack's value,
+// its size, whether this is a function's first instruction, the map of state). Fills in all but the process.
+inline constexpr int32_t kUnwindStack = 0x70003;
+
 enum class MapKind { Hash, LruHash, PerCpuHash, PerCpuLruHash, Array, PerCpuArray, RingBuffer };
 
 struct MapSpec {

@@ -108,9 +108,15 @@ const VmaLayout* Unit::vma_layout() {
 const UnwindMaps& Unit::unwind_maps() {
   if (!out.unwind) {
     UnwindMaps maps;
-    maps.images = add_map({"images", MapKind::Hash, sizeof(ImageKey), sizeof(ImageEntry), kMostImages});
     maps.rows = add_map({"unwind_rows", MapKind::Array, 4, sizeof(RowEntry), 1});
     maps.rules = add_map({"unwind_rules", MapKind::Array, 4, sizeof(RuleEntry), kFirstImageRule});
+    if (inputs.engine_unwinds) {
+      maps.state = add_map({"unwind_state", MapKind::Array, 4, sizeof(UnwindState), 1});
+      maps.code = add_map({"unwind_code", MapKind::Array, 4, sizeof(CodeRange), 2 * kMostCodeRanges});
+      out.unwind = maps;
+      return *out.unwind;
+    }
+    maps.images = add_map({"images", MapKind::Hash, sizeof(ImageKey), sizeof(ImageEntry), kMostImages});
     maps.mappings =
         add_map({"mappings", MapKind::LruHash, sizeof(MappingKey), sizeof(MappingEntry), kMostMappings});
     out.unwind = maps;

@@ -43,6 +43,10 @@ void CodeGenerator::user_stack(const Expr& expr, Place to) {
     unwound_stack(*layout, size, to);
     return asm_.bind(end);
   }
+  if (unit_.inputs.engine_unwinds) {
+    engines_stack(size, to);
+    return asm_.bind(end);
+  }
   clear(to, size);
   pid_tid(false, true);
   asm_.store(Width::B4, to.base, to.offset, R0);
@@ -57,6 +61,17 @@ void CodeGenerator::user_stack(const Expr& expr, Place to) {
   asm_.store(Width::B8, to.base, to.offset + 8, R0);
   asm_.bind(failed);
   asm_.bind(end);
+}
+
+void CodeGenerator::engines_stack(uint64_t size, Place to) {
+  pid_tid(false, true);
+  asm_.store(Width::B4, to.base, to.offset, R0);
+  asm_.mov(R1, kContext);
+  address(R2, to);
+  asm_.mov(R3, int64_t(size));
+  asm_.mov(R4, is_function_entry(site_) ? 1 : 0);
+  asm_.load_map(R5, *unit_.unwind_maps().state);
+  asm_.call(kUnwindStack);
 }
 
 // Elsewhere the stack is empty.

@@ -29,6 +29,7 @@ using lang::ProbeKind;
 
 // Nobody tells of a process's end on kernels without pidfds; then it is looked for this often.
 constexpr auto kLookAgain = std::chrono::milliseconds(50);
+constexpr auto kKeepUp = std::chrono::milliseconds(250);  // with what a process maps; see Unwinding
 
 uint64_t boot_time_ns() {
   timespec now{};
@@ -125,6 +126,7 @@ class Session {
       if (reporter_.exit_code()) engine_.stop_timers();
     };
     TRY(size_t got, engine_.poll(timeout, take));
+    unwinding_.keep_up(engine_);
     if (got != 0) request_.on_drained();
     return {};
   }
@@ -237,7 +239,8 @@ Status Session::wait(Child* child, const std::optional<Target>& target) {
     Signals::Arrived arrived = signals_.take();
     for (unsigned i = 0; i < arrived.user_signals; ++i) TRY_STATUS(run_all(ProbeKind::kSelf));
     if (arrived.wants_end) break;
-    TRY_STATUS(drain(is_told && arrived.user_signals == 0 ? std::chrono::milliseconds(1000) : kLookAgain));
+    const auto patience = unwinding_.is_following() ? kKeepUp : std::chrono::milliseconds(1000);
+    TRY_STATUS(drain(is_told && arrived.user_signals == 0 ? patience : kLookAgain));
     if (child != nullptr && child->ended()) break;
     if (target && !process::is_same_process(target->info)) break;
   }
@@ -395,7 +398,10 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   names.set_probe_functions(probe_functions(*program));
   names.set_options(name_options(request, program->settings));
   Unwinding unwinding(names);
-  if (compiled.unwind) {
+  if (compiled.unwind && chosen.is_inproc) {
+    unwinding.follow(*scope.pid);
+    unwinding.size_maps(compiled);
+  } else if (compiled.unwind) {
     for (const std::string& file : probed_files(*program)) unwinding.add_program(file);
     if (child) unwinding.add_program(child->file());
     if (request.pid) unwinding.add_process(*request.pid);

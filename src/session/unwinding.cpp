@@ -1,13 +1,13 @@
 #include "session/unwinding.h"
 
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <cstring>
 
 #include "image/btf/btf.h"
 #include "image/elf/debug_files.h"
 #include "process/maps.h"
+#include "session/kernel_device.h"
 #include "symbols/library_search.h"
 
 namespace uscope::session {
@@ -45,8 +45,6 @@ template <typename T>
 Bytes bytes_from(const std::vector<T>& values, size_t first) {
   return {reinterpret_cast<const uint8_t*>(values.data() + first), (values.size() - first) * sizeof(T)};
 }
-
-uint64_t kernel_device(dev_t device) { return uint64_t(major(device)) << 20 | minor(device); }
 
 std::optional<ImageKey> key_of(const std::string& path) {
   struct stat info {};
@@ -175,6 +173,7 @@ void Unwinding::add_process(pid_t pid) {
 void Unwinding::size_maps(codegen::Compiled& compiled) {
   maps_ = compiled.unwind;
   if (!maps_) return;
+  if (followed_) add_code_of_process();
   if (rules_.empty()) rules_ = common_rules();
   row_room_ = uint32_t(rows_.size() + rows_.size() / 4) + kSpareRows;
   rule_room_ = uint32_t(rules_.size() + rules_.size() / 4) + kSpareRules;
@@ -182,7 +181,7 @@ void Unwinding::size_maps(codegen::Compiled& compiled) {
   compiled.program.maps[maps_->rules].max_entries = rule_room_;
 }
 
-Status Unwinding::add_to_engine(engine::Engine& engine, const Image& image) {
+Status Unwinding::send_tables(engine::Engine& engine, const Image& image) {
   if (rows_.size() > row_room_ || rules_.size() > rule_room_) {
     rows_.resize(sent_rows_);
     rules_.resize(sent_rules_);
@@ -192,11 +191,17 @@ Status Unwinding::add_to_engine(engine::Engine& engine, const Image& image) {
   TRY_STATUS(engine.set_elements(maps_->rules, sent_rules_, bytes_from(rules_, sent_rules_)));
   sent_rows_ = uint32_t(rows_.size());
   sent_rules_ = uint32_t(rules_.size());
+  return {};
+}
+
+Status Unwinding::add_to_engine(engine::Engine& engine, const Image& image) {
+  TRY_STATUS(send_tables(engine, image));
   return engine.set_entry(maps_->images, bytes_of(image.key), bytes_of(image.entry));
 }
 
 Status Unwinding::fill(engine::Engine& engine) {
   if (!maps_) return {};
+  if (followed_) return list_code(engine);
   engine_ = &engine;
   for (const Image& image : images_) TRY_STATUS(add_to_engine(engine, image));
   if (images_.empty()) TRY_STATUS(engine.set_elements(maps_->rules, 0, bytes_from(rules_, 0)));
@@ -209,6 +214,11 @@ bool Unwinding::take(engine::Engine& engine, Bytes record) {
   reader.skip(4);
   auto pid = pid_t(reader.u64());
   auto mapping = reader.read<codegen::MappingEntry>();
+  if (!reader.failed() && followed_) {
+    asked_.push_back(mapping.start);
+    keep_up(engine);
+    return true;
+  }
   if (reader.failed() || !maps_ || known_.contains(mapping.image)) return true;
   auto maps = process::Maps::of(pid);
   const process::Mapping* found = maps ? maps->find(ProcessAddr{mapping.start}) : nullptr;

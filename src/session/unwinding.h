@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,10 @@ class Unwinding final : public PastMappings {
   void add_program(const std::string& path);  // with the libraries it needs
   void add_process(pid_t pid);                // with what it has mapped
 
+  // Of an engine that unwinds by itself, inside this process: its list of code is kept in step with what the
+  // process has mapped. To be called instead of the above.
+  void follow(pid_t pid) { followed_ = pid; }
+
   // Makes the compiled program's maps large enough for the images so far, and some to come.
   void size_maps(codegen::Compiled& compiled);
   // Fills them, once the program is loaded.
@@ -38,6 +43,10 @@ class Unwinding final : public PastMappings {
 
   // A record that a stack led through a file without tables: reads them. False: it is another record.
   bool take(engine::Engine& engine, Bytes record);
+
+  // Every quarter of a second: looks whether the followed process has mapped other code.
+  void keep_up(engine::Engine& engine);
+  bool is_following() const { return followed_ && maps_; }
 
   // Asks the engine: for processes that are gone.
   std::optional<PastMapping> find(uint32_t process, uint64_t address) override;
@@ -55,6 +64,12 @@ class Unwinding final : public PastMappings {
   // The image's table, appended to rows_ and rules_; the entry says where.
   codegen::ImageEntry read_tables(const std::string& path, const std::string& root);
   static void open(Image& image);
+  Status send_tables(engine::Engine& engine, const Image& image);
+  // unwinding_in_process.cpp
+  void add_code_of_process();
+  Status list_code(engine::Engine& engine);
+  Status write_state(engine::Engine& engine);
+  void answer(engine::Engine& engine);
   Status add_to_engine(engine::Engine& engine, const Image& image);
 
   LiveNames& names_;
@@ -68,6 +83,13 @@ class Unwinding final : public PastMappings {
   std::optional<codegen::UnwindMaps> maps_;
   engine::Engine* engine_ = nullptr;
   std::map<std::pair<uint64_t, uint64_t>, codegen::MappingEntry> past_;  // by process and start
+
+  std::optional<pid_t> followed_;
+  std::vector<codegen::CodeRange> code_;  // as the engine has it
+  codegen::UnwindState state_;
+  std::vector<uint64_t> asked_;  // addresses that the engine met outside of it
+  size_t answered_ = 0;
+  std::chrono::steady_clock::time_point listed_;
 };
 
 // How the running kernel lays out its mappings; nothing if it does not say.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares whole stacks at functions with gdb's: stacks_with_gdb.py USCOPE PROGRAM FUNCTION…
+"""Compares whole stacks at functions with gdb's: stacks_with_gdb.py USCOPE ENGINE PROGRAM FUNCTION…
 
 Both see the same addresses (no randomisation). gdb's frames that are no frames of the machine, inlined calls and
 tail calls it has inferred, are left out. Prints "same: N stacks", or what differs.
@@ -19,10 +19,10 @@ print("STACK", gdb.newest_frame().name(), " ".join(addresses))
 end"""
 
 
-def stacks_of_uscope(uscope, program, functions):
+def stacks_of_uscope(uscope, engine, program, functions):
     script = "config = { show_debug_info = 0 } "
     script += " ".join('uprobe:%s:%s { printf("#%s%%s", ustack(raw, 100)); }' % (program, f, f) for f in functions)
-    out = subprocess.run([uscope, "--engine", "kernel", "-q", "-e", script, "-c", "setarch -R %s calls 1" % program],
+    out = subprocess.run(["setarch", "-R", uscope, "--engine", engine, "-q", "-e", script, "-c", "%s calls 1" % program],
                          capture_output=True, text=True, timeout=60, check=True).stdout
     stacks = {}
     for block in re.split(r"^#", out, flags=re.M)[1:]:
@@ -44,8 +44,8 @@ def stacks_of_gdb(program, functions):
 
 
 def main():
-    uscope, program, *functions = sys.argv[1:]
-    ours, theirs = stacks_of_uscope(uscope, program, functions), stacks_of_gdb(program, functions)
+    uscope, engine, program, *functions = sys.argv[1:]
+    ours, theirs = stacks_of_uscope(uscope, engine, program, functions), stacks_of_gdb(program, functions)
     wrong = [f for f in functions if not theirs.get(f) or ours.get(f) != theirs[f]]
     for function in wrong:
         print(function, "\n  gdb:   ", theirs.get(function), "\n  uscope:", ours.get(function))

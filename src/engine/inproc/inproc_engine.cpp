@@ -172,6 +172,11 @@ Status InprocEngine::set_entry(uint32_t map, Bytes key, Bytes value) {
   return store->set_entry(map, key, value);
 }
 
+Status InprocEngine::set_elements(uint32_t map, uint32_t first, Bytes values) {
+  TRY(MapStore * store, maps());
+  return store->set_elements(map, first, values);
+}
+
 Status InprocEngine::remove_entry(uint32_t map, Bytes key) {
   TRY(MapStore * store, maps());
   return store->remove_entry(map, key);

@@ -40,6 +40,7 @@ class InprocEngine final : public Engine {
   Status for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) override;
   Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) override;
   Status set_entry(uint32_t map, Bytes key, Bytes value) override;
+  Status set_elements(uint32_t map, uint32_t first, Bytes values) override;
   Status remove_entry(uint32_t map, Bytes key) override;
   Status clear(uint32_t map) override;
   void detach() override;

@@ -15,6 +15,10 @@ constexpr uint32_t word(size_t offset) { return uint32_t(1) << (offset / 8); }
 constexpr uint32_t kStackWords =
     word(offsetof(Registers, ip)) | word(offsetof(Registers, sp)) | word(offsetof(Registers, bp));
 
+constexpr uint32_t kAllRegisters = ((uint32_t(1) << (sizeof(Registers) / 8)) - 1) &
+                                   ~(word(offsetof(Registers, flags)) | word(offsetof(Registers, cs)) |
+                                     word(offsetof(Registers, ss)) | word(offsetof(Registers, orig_ax)));
+
 }  // namespace
 
 std::optional<ServedCall> served_call(int32_t helper) {
@@ -75,6 +79,8 @@ std::optional<ServedCall> served_call(int32_t helper) {
       return ServedCall{"uscope_signal_thread"};
     case BPF_FUNC_get_stack:
       return ServedCall{"uscope_stack", kStackWords, true};
+    case codegen::kUnwindStack:
+      return ServedCall{"uscope_unwind", kAllRegisters, true};
     case codegen::kEnterFunction:
       return ServedCall{"uscope_enter", 0, true};
     case codegen::kLeaveFunction:

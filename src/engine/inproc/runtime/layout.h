@@ -38,6 +38,14 @@ struct OpenCall {
   uint64_t cookie;
   uint64_t time;
 };
+// Behind that table: which rule a return address had, by a hash of it, as long as `renewed` is the list's.
+struct KnownRule {
+  uint64_t address;
+  uint32_t renewed;
+  uint32_t rule;
+};
+inline constexpr uint32_t kKnownRuleBits = 8;
+
 inline constexpr uint32_t kCallWays = 4, kCallSetBits = 9;
 inline constexpr uint32_t kCallHash = 0x9e3779b1;
 inline uint32_t open_call_set(uint64_t sp, uint64_t cookie) {

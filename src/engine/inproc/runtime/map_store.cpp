@@ -141,6 +141,18 @@ Status MapStore::set_entry(uint32_t map, Bytes key, Bytes new_value) {
   return {};
 }
 
+Status MapStore::set_elements(uint32_t map, uint32_t first, Bytes values) {
+  if (map >= plan_.maps.size()) return fail("no such map");
+  const MapInfo& info = plan_.maps[map];
+  if (info.kind != Kind::Array || info.value_size != info.value_stride)
+    return fail("elements can be set in arrays of whole words only");
+  const uint64_t count = values.size() / info.value_size;
+  if (values.size() % info.value_size != 0 || first > info.max_entries || count > info.max_entries - first)
+    return fail("more elements than the map has room for");
+  if (count != 0) copy_bytes(value(info, first, 0), values.data(), values.size());
+  return {};
+}
+
 Status MapStore::remove_entry(uint32_t map, Bytes key) {
   TRY_STATUS(check(map, key));
   if (is_array(plan_.maps[map].kind)) return fail("an array's entries stay");

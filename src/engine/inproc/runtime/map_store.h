@@ -21,6 +21,8 @@ class MapStore {
   Status for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) const;
   Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) const;
   Status set_entry(uint32_t map, Bytes key, Bytes value);
+  // Of an array that all threads share.
+  Status set_elements(uint32_t map, uint32_t first, Bytes values);
   Status remove_entry(uint32_t map, Bytes key);
   Status clear(uint32_t map);
 

@@ -54,6 +54,9 @@ int64_t uscope_signal_thread(uint64_t signal, uint64_t, uint64_t, uint64_t, uint
 int64_t uscope_stack(const Registers* registers, uint64_t* to, uint64_t size, uint64_t flags, uint64_t,
                      Slot* slot);
 
+int64_t uscope_unwind(const Registers* registers, uint8_t* to, uint64_t size, uint64_t is_entry,
+                      const MapInfo* state, Slot* slot);
+
 // Pairing of entries and exits, this engine's own.
 uint64_t uscope_enter(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 uint64_t uscope_leave(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
