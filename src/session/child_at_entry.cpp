@@ -1,36 +1,81 @@
-// The part of Child that takes a command to its entry point: past exec, past the dynamic linker.
+// The part of Child that takes a command past exec and past the dynamic linker, to where nothing of its own
+// or of its libraries has run.
 #include <elf.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "base/bytes.h"
+#include "image/elf/elf_file.h"
+#include "image/elf/symbols.h"
+#include "process/maps.h"
 #include "process/memory.h"
 #include "session/child.h"
 
 namespace uscope::session {
 namespace {
 
-Result<ProcessAddr> entry_point(pid_t pid) {
+// What the kernel told the program when it was executed.
+struct Beginnings {
+  ProcessAddr entry;   // of the program itself
+  ProcessAddr linker;  // where its dynamic linker is loaded; 0 if it has none
+};
+
+Result<Beginnings> beginnings_of(pid_t pid) {
+  Beginnings found;
   TRY(std::string auxv, read_text_file(fmt::format("/proc/{}/auxv", pid)));
   for (ByteReader reader(as_bytes(auxv)); reader.remaining() >= 16;) {
     const uint64_t type = reader.u64(), value = reader.u64();
-    if (type == AT_ENTRY) return ProcessAddr{value};
+    if (type == AT_ENTRY) found.entry = {value};
+    if (type == AT_BASE) found.linker = {value};
   }
-  return fail(fmt::format("process {} has no entry point", pid));
+  if (found.entry.value == 0) return fail(fmt::format("process {} has no entry point", pid));
+  return found;
+}
+
+// How a dynamic linker tells debuggers that libraries are there: it calls an empty function, and `state` says
+// what it is about to do or has done (r_debug.r_state).
+struct LinkerNotice {
+  ProcessAddr function, state;
+};
+
+std::optional<LinkerNotice> linker_notice(pid_t pid, ProcessAddr linker) {
+  constexpr uint64_t kStateOffset = offsetof(r_debug, r_state);
+  auto maps = process::Maps::of(pid);
+  if (!maps || linker.value == 0) return std::nullopt;
+  const process::Mapping* mapping = maps->find(linker);
+  if (mapping == nullptr) return std::nullopt;
+  auto path = process::path_to_mapped_file(pid, *mapping);
+  if (!path) return std::nullopt;
+  auto file = image::ElfFile::open(*path);
+  if (!file) return std::nullopt;
+  auto find = [&](const image::SymbolList& list, std::string_view name) -> std::optional<ProcessAddr> {
+    for (const image::Symbol& symbol : list.symbols)
+      if (symbol.name == name) return ProcessAddr{linker.value + symbol.address.value};
+    return std::nullopt;
+  };
+  auto function = find(image::read_function_symbols(*file), "_dl_debug_state");
+  auto state = find(image::read_data_symbols(*file), "_r_debug");
+  if (!function || !state) return std::nullopt;
+  return LinkerNotice{*function, *state + kStateOffset};
 }
 
 // Lets it run until it stops for a trap; other signals are its own.
-Status run_to_trap(pid_t pid) {
+Status run_to_trap(pid_t pid, __ptrace_request how) {
   int signal = 0;
   for (;;) {
-    if (::ptrace(PTRACE_CONT, pid, nullptr, signal) != 0)
-      return fail(Error::from_errno("starting it", errno));
+    if (::ptrace(how, pid, nullptr, signal) != 0) return fail(Error::from_errno("starting it", errno));
     int status = 0;
     if (::waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status))
       return fail("it ended before its first instruction");
@@ -39,21 +84,43 @@ Status run_to_trap(pid_t pid) {
   }
 }
 
-Status stop_at(pid_t pid, ProcessAddr entry) {
+// Lets it run to one of the places; it stops there before the instruction, as if nothing had been.
+Result<ProcessAddr> run_to(pid_t pid, std::span<const ProcessAddr> places) {
   constexpr uint8_t kInt3 = 0xcc;
   TRY(process::RemoteMemory memory, process::RemoteMemory::open(pid));
-  TRY(uint8_t original, memory.read_value<uint8_t>(entry));
-  TRY_STATUS(memory.write(entry, Bytes(&kInt3, 1)));
-  TRY_STATUS(run_to_trap(pid));
-  TRY_STATUS(memory.write(entry, Bytes(&original, 1)));
+  std::vector<uint8_t> original(places.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    TRY(original[i], memory.read_value<uint8_t>(places[i]));
+    TRY_STATUS(memory.write(places[i], Bytes(&kInt3, 1)));
+  }
+  TRY_STATUS(run_to_trap(pid, PTRACE_CONT));
+  for (size_t i = 0; i < places.size(); ++i) TRY_STATUS(memory.write(places[i], Bytes(&original[i], 1)));
   user_regs_struct registers{};
   if (::ptrace(PTRACE_GETREGS, pid, nullptr, &registers) != 0)
     return fail(Error::from_errno("reading its registers", errno));
-  if (registers.rip != entry.value + 1) return fail("it did not come to its entry point");
-  registers.rip = entry.value;
+  registers.rip -= 1;
+  if (std::ranges::find(places, ProcessAddr{registers.rip}) == places.end())
+    return fail("it did not come to its entry point");
   if (::ptrace(PTRACE_SETREGS, pid, nullptr, &registers) != 0)
     return fail(Error::from_errno("setting its registers", errno));
-  return {};
+  return ProcessAddr{registers.rip};
+}
+
+// To where all its libraries are loaded and none of their constructors has run; where the dynamic linker does
+// not say so, to the program's own entry.
+Status run_to_beginning(pid_t pid) {
+  TRY(const Beginnings beginnings, beginnings_of(pid));
+  std::vector<ProcessAddr> places = {beginnings.entry};
+  const auto notice = linker_notice(pid, beginnings.linker);
+  if (notice) places.push_back(notice->function);
+  TRY(process::RemoteMemory memory, process::RemoteMemory::open(pid));
+  for (;;) {
+    TRY(const ProcessAddr at, run_to(pid, places));
+    if (at == beginnings.entry) return {};
+    TRY(const int state, memory.read_value<int>(notice->state));
+    if (state == r_debug::RT_CONSISTENT) return {};
+    TRY_STATUS(run_to_trap(pid, PTRACE_SINGLESTEP));
+  }
 }
 
 }  // namespace
@@ -70,9 +137,7 @@ Status Child::hold_at_entry() {
     if (WIFEXITED(status)) status_ = WEXITSTATUS(status);
     return fail(doing + ": it did not come to be executed");
   }
-  auto entry = entry_point(pid_);
-  if (!entry) return fail(std::move(entry).error().while_doing(doing));
-  if (auto stopped = stop_at(pid_, *entry); !stopped)
+  if (auto stopped = run_to_beginning(pid_); !stopped)
     return fail(std::move(stopped).error().while_doing(doing));
   // It stops like a job in the terminal, without anybody attached, until release().
   if (::ptrace(PTRACE_DETACH, pid_, nullptr, SIGSTOP) != 0) return fail(Error::from_errno(doing, errno));
