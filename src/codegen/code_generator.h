@@ -266,6 +266,7 @@ class CodeGenerator {
   void tseries(lang::Span span, const Unit::ScriptMap& map, const lang::MapAccess& access,
                const lang::Call& node);
   void series_time();
+  void epoch_zero(Label fresh);
   void hist_bucket(uint64_t bits);
   void lhist_bucket(const lang::MapInfo& info);
   void read_aggregate(const Unit::ScriptMap& map, Place key);

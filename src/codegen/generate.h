@@ -73,6 +73,12 @@ struct CodeUse {
   std::vector<uint32_t> site_codes = {};
 };
 
+// The numbers of the formats and values that one probe's code reports: nobody else's has them.
+struct ReportNumbers {
+  uint32_t first_format = 0, formats = 0;
+  uint32_t first_value = 0, values = 0;
+};
+
 // To be set after loading, before anything is attached.
 struct InitialEntry {
   uint32_t map = 0;
@@ -90,6 +96,7 @@ struct Compiled {
   // before the program is loaded. Nothing: no stack is unwound by tables.
   std::optional<UnwindMaps> unwind;
   bool uses_dw_ustack = false;
+  std::vector<ReportNumbers> end_reports;  // of the end probes
 };
 
 Result<Compiled> generate(const lang::TypedProgram& program, const Inputs& inputs);

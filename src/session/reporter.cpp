@@ -1,31 +1,21 @@
 #include "session/reporter.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 
 #include "base/fd.h"
 #include "event/aggregate.h"
 #include "event/decode.h"
+#include "session/shell_command.h"
 
 namespace uscope::session {
 namespace {
 
 using event::RecordKind;
-
-// What a command printed, for system().
-std::string output_of(const std::string& command) {
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-  std::string text;
-  char chunk[4096];
-  while (pipe && ::fgets(chunk, sizeof chunk, pipe.get()) != nullptr) text += chunk;
-  return text;
-}
 
 }  // namespace
 
@@ -122,12 +112,23 @@ void Reporter::take_format(uint32_t id, Bytes payload) {
       if (!with_warnings_) return;
       return output_.script_message(view::Severity::Warning, format.place, text, format.context);
     case event::FormatKind::System:
-      return output_.system(output_of(text));
+      return run_command(text);
     case event::FormatKind::Cat:
       return print_file(text);
     default:
       return output_.printf(text);
   }
+}
+
+// A script can ask for commands faster than they run. Once the end is wanted, those still waiting are not run.
+void Reporter::run_command(const std::string& command) {
+  if (wants_end_ && wants_end_()) {
+    ++commands_left_out_;
+    return;
+  }
+  auto printed = output_of_shell(command);
+  if (!printed) return complain(printed.error().message());
+  output_.system(*printed);
 }
 
 void Reporter::print_file(const std::string& path) {

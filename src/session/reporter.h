@@ -2,6 +2,7 @@
 // handed to the output; maps are read from the engine when they are to be shown. One thread.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,9 @@ class Reporter {
 
   // One record of the ring buffer. What cannot be decoded is said, once for each kind.
   void take(Bytes record);
+  // Asked before each command of system(): whether uscope is to end. Then they are left out, and counted.
+  void set_wants_end(std::function<bool()> wants_end) { wants_end_ = std::move(wants_end); }
+  uint64_t commands_left_out() const { return commands_left_out_; }
   // Every map that has entries, as at a script's end.
   void print_maps();
 
@@ -38,6 +42,7 @@ class Reporter {
   void take_helper_error(uint32_t id, Bytes payload);
   void print_map(uint32_t map, uint64_t top, uint64_t divisor, bool is_asked_for);
   void print_file(const std::string& path);
+  void run_command(const std::string& command);
   void print_entry(uint32_t map, Bytes key);
   void zero_map(uint32_t map);
   void complain(const std::string& what);
@@ -52,6 +57,8 @@ class Reporter {
   std::string text_;                                                // of the event at hand
   bool with_warnings_;
   std::optional<int> exit_code_;
+  std::function<bool()> wants_end_;
+  uint64_t commands_left_out_ = 0;
   std::vector<std::string> complaints_;
 };
 

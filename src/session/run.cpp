@@ -59,7 +59,9 @@ class Session {
         output_(output),
         unwinding_(unwinding),
         engine_(engine),
-        reporter_(compiled.plan, engine_, names, output, request.with_warnings) {}
+        reporter_(compiled.plan, engine_, names, output, request.with_warnings) {
+    reporter_.set_wants_end([this] { return !is_ending_ && look_for_signals().wants_end; });
+  }
 
   Status load() {
     TRY_STATUS(engine_.load(compiled_.program));
@@ -91,11 +93,16 @@ class Session {
     engine_.detach();
     TRY_STATUS(drain(std::chrono::milliseconds(0)));
     is_ending_ = true;
+    exited_before_end_ = reporter_.exit_code().has_value();
     TRY_STATUS(run_all(ProbeKind::kEnd));
     TRY_STATUS(drain(std::chrono::milliseconds(0)));
     output_.end();
     if (print_maps) reporter_.print_maps();
     if (uint64_t lost = engine_.lost(); lost != 0) output_.lost_events(lost);
+    if (uint64_t left = reporter_.commands_left_out(); left != 0)
+      output_.script_message(view::Severity::Warning, "",
+                             fmt::format("the end came before {} command{} of system() had run", left,
+                                         left == 1 ? "" : "s"));
     return {};
   }
 
@@ -121,8 +128,7 @@ class Session {
   Status drain(std::chrono::milliseconds timeout) {
     auto take = [this](Bytes record) {
       if (unwinding_.take(engine_, record)) return;
-      // What probes report after exit(), until they are out, is not part of the script.
-      if (!reporter_.exit_code() || is_ending_) reporter_.take(record);
+      if (is_part_of_script(record)) reporter_.take(record);
       if (reporter_.exit_code()) engine_.stop_timers();
     };
     TRY(size_t got, engine_.poll(timeout, take));
@@ -130,6 +136,14 @@ class Session {
     if (got != 0) request_.on_drained();
     return {};
   }
+  // Whoever finds a signal first remembers it for the others.
+  const Signals::Arrived& look_for_signals() {
+    Signals::Arrived now = signals_.take();
+    arrived_.wants_end |= now.wants_end;
+    arrived_.user_signals += now.user_signals;
+    return arrived_;
+  }
+  bool is_part_of_script(Bytes record) const;
   std::vector<ScriptProbes::PointFailure> leave_out_of_many(std::vector<ScriptProbes::PointFailure> failures,
                                                             const view::Writer& report) const;
   Status refuse(const std::vector<ScriptProbes::PointFailure>& failures, const view::Writer& report,
@@ -145,7 +159,26 @@ class Session {
   Reporter reporter_;
   bool has_events_ = false;
   bool is_ending_ = false;
+  bool exited_before_end_ = false;
+  Signals::Arrived arrived_;
 };
+
+// What probes report after exit(), until they are out, is not. A hit that was under way when its probe was
+// taken out may even come after END's own reports began.
+bool Session::is_part_of_script(Bytes record) const {
+  if (!is_ending_) return !reporter_.exit_code();
+  if (!exited_before_end_) return true;
+  ByteReader reader(record);
+  auto kind = event::RecordKind(reader.u32());
+  uint32_t id = reader.u32();
+  auto is_among = [id](uint32_t first, uint32_t count) { return id >= first && id - first < count; };
+  auto is_of_end = [&](const codegen::ReportNumbers& numbers) {
+    return kind == event::RecordKind::Printf ? is_among(numbers.first_format, numbers.formats)
+                                             : is_among(numbers.first_value, numbers.values);
+  };
+  bool is_numbered = kind == event::RecordKind::Printf || kind == event::RecordKind::PrintValue;
+  return !is_numbered || std::ranges::any_of(compiled_.end_reports, is_of_end);
+}
 
 // Failures of sites -> failures of probes: a probe has failed when none of its sites is left, or one of those
 // that it needs all of.
@@ -236,7 +269,8 @@ Status Session::wait(Child* child, const std::optional<Target>& target) {
   if (target) TRY_STATUS(engine_.wake_on(target->end));
   TRY_STATUS(drain(std::chrono::milliseconds(0)));
   while (has_events_ && !reporter_.exit_code()) {
-    Signals::Arrived arrived = signals_.take();
+    Signals::Arrived arrived = look_for_signals();
+    arrived_.user_signals = 0;
     for (unsigned i = 0; i < arrived.user_signals; ++i) TRY_STATUS(run_all(ProbeKind::kSelf));
     if (arrived.wants_end) break;
     const auto patience = unwinding_.is_following() ? kKeepUp : std::chrono::milliseconds(1000);

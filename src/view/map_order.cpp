@@ -119,7 +119,8 @@ std::vector<const event::MapEntry*> ordered_entries(const event::MapContents& ma
     if (!a.entry->key || !b.entry->key) return false;
     return compare(*a.entry->key, *b.entry->key) < 0;
   });
-  size_t skip = top != 0 && top < weighed.size() ? weighed.size() - top : 0;
+  bool is_series = !map.entries.empty() && map.entries.front().value.is<event::TimeSeries>();
+  size_t skip = top != 0 && top < weighed.size() && !is_series ? weighed.size() - top : 0;
   std::vector<const event::MapEntry*> out;
   out.reserve(weighed.size() - skip);
   for (size_t i = skip; i < weighed.size(); ++i) out.push_back(weighed[i].entry);
@@ -138,8 +139,6 @@ event::Value divided(const event::Value& value, uint64_t divisor) {
     stats->average = divided_integer(stats->average, divisor);
   } else if (auto* histogram = std::get_if<event::Histogram>(&out.data)) {
     for (uint64_t& count : histogram->counts) count /= divisor;
-  } else if (auto* series = std::get_if<event::TimeSeries>(&out.data)) {
-    for (auto& point : series->points) point.value = divided_integer(point.value, divisor);
   }
   return out;
 }

@@ -9,10 +9,11 @@
 
 namespace uscope::view {
 
-// Pointers into `map`; at most the `top` last ones (0: all).
+// Pointers into `map`; at most the `top` last ones (0: all). Series have no order of size: all of them are
+// shown, as bpftrace does it.
 std::vector<const event::MapEntry*> ordered_entries(const event::MapContents& map, uint64_t top);
 
-// `value` with its numbers divided as print(@map, top, divisor) asks.
+// `value` with its numbers divided as print(@map, top, divisor) asks; a series stays as it is.
 event::Value divided(const event::Value& value, uint64_t divisor);
 
 }  // namespace uscope::view

@@ -93,6 +93,17 @@ TEST(Generate, PrintfIsOneRecordWithItsLayout) {
   EXPECT_EQ(arguments.size, 32u);
 }
 
+TEST(Generate, WhatEndProbesReportHasNumbersOfItsOwn) {
+  Generated made(R"(uprobe:/a:f { printf("a"); print(1); } end { printf("b"); print(2); print(3); } begin { print(4); })");
+  ASSERT_TRUE(made.result) << made.error();
+  ASSERT_EQ(made.result->end_reports.size(), 1u);
+  const ReportNumbers& end = made.result->end_reports.front();
+  EXPECT_EQ(end.formats, 1u);
+  EXPECT_EQ(made.result->plan.formats[end.first_format].text, "b");
+  EXPECT_EQ(end.first_value, 1u);
+  EXPECT_EQ(end.values, 2u);
+}
+
 TEST(Generate, SeveralAttachPointsShareACode) {
   Generated script("uprobe:/a:f,uprobe:/a:g,uretprobe:/a:f { @[probe] = count(); } BEGIN { }");
   ASSERT_TRUE(script.result) << script.error();

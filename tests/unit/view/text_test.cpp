@@ -220,6 +220,18 @@ TEST_F(Series, GapsAndASingleValue) {
             "                   6                                                   8\n\n");
 }
 
+TEST_F(Series, AreAllShownUndivided) {
+  Recorded r;
+  r.text.map({"@a",
+              {{event::signed_value(1), series({{10, 8}}, 1000000000, 5)},
+               {event::signed_value(2), series({{10, 6}}, 1000000000, 5)}}},
+             1, 2);
+  EXPECT_NE(r.out.find("@a[1]:\n"), std::string::npos);
+  EXPECT_NE(r.out.find("| 8\n"), std::string::npos);
+  EXPECT_NE(r.out.find("@a[2]:\n"), std::string::npos);
+  EXPECT_NE(r.out.find("| 6\n"), std::string::npos);
+}
+
 TEST_F(Series, BrokenEpochsEndSoon) {
   Recorded r;
   r.text.value(series({{0, 1}, {UINT64_MAX - 1, 2}}, 1, 4));
