@@ -95,6 +95,11 @@ void CodeGenerator::builtin(const Expr& expr, const std::string& name) {
     asm_.mov(R0, unit_.inputs.child_pid ? 1 : 0);
   } else if (name == "usermode") {
     user_mode();
+  } else if (name == "ctx") {
+    // A number, as address_of() makes one.
+    Place number = frame_.allocate_scratch(8);
+    store_slot(number, kContext);
+    load_slot(R0, number);
   } else {
     unsupported(expr.span, name + " at this probe");
   }

@@ -116,6 +116,7 @@ class CodeGenerator {
   void increment(const Expr& expr, const lang::Increment& node);
   void cast(const Expr& expr, const lang::Cast& node);
   void address_of(const Expr& expr, const Expr& operand);
+  void entry_address(const Expr& expr, const lang::MapAccess& access);
   void discard(const Expr& expr);
   void choose(const Expr& expr, const std::function<void(const Expr&)>& take);
   bool is_choice(const Expr& expr) const;

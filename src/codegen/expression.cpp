@@ -102,15 +102,29 @@ void CodeGenerator::unary(const Expr& expr, const lang::Unary& node) {
 // A number for whoever looks at it: the verifier forgets what a register points to when it has been in memory
 // that is not the stack.
 void CodeGenerator::address_of(const Expr& expr, const Expr& operand) {
-  if (const auto* access = operand.as<lang::MapAccess>()) {
-    if (access->key) return unsupported(expr.span, "the address of a map's entry");
-    asm_.load_map(R0, unit_.script_map(access->name).program_map);
-  } else {
-    address(R0, place_of(operand));
-  }
+  if (const auto* access = operand.as<lang::MapAccess>()) return entry_address(expr, *access);
+  address(R0, place_of(operand));
   Place number = frame_.allocate_scratch(8);
   store_slot(number, R0);
   load_slot(R0, number);
+}
+
+// Null where there is no such entry.
+void CodeGenerator::entry_address(const Expr& expr, const lang::MapAccess& access) {
+  const Unit::ScriptMap& map = unit_.script_map(access.name);
+  if (map.info->value.is_aggregate())
+    return unsupported(expr.span, "the address of a " + map.info->value.spell());
+  Place number = frame_.allocate_scratch(8);
+  Label none = asm_.label(), done = asm_.label();
+  lookup(map, map_key(map, access.key.get()));
+  asm_.jump_if(Cond::Eq, R0, 0, none);
+  store_slot(number, R0);
+  load_slot(R0, number);
+  asm_.jump(done);
+  asm_.bind(none);
+  report_missing_entry(expr.span);
+  asm_.mov(R0, 0);
+  asm_.bind(done);
 }
 
 void CodeGenerator::increment(const Expr& expr, const lang::Increment& node) {

@@ -35,6 +35,7 @@ class Decoder {
  private:
   Result<Bytes> part(uint64_t offset, uint64_t size, const std::string& what) const;
   Result<std::vector<uint64_t>> words(uint64_t offset, uint64_t count, const std::string& what) const;
+  Result<Value> wide_integer(const Layout& layout, uint64_t offset, const std::string& what) const;
   Result<Integer> integer(const Layout& layout, uint64_t offset, const std::string& what) const;
   Result<Value> scalar(const Layout& layout, uint64_t offset, const std::string& what) const;
   Result<Value> text(const Layout& layout, uint64_t offset, const std::string& what) const;
@@ -88,7 +89,21 @@ Value of_integer(const Layout& layout, const Integer& number) {
   return {number};
 }
 
+// A number of more than 64 bits is shown by its digits.
+Result<Value> Decoder::wide_integer(const Layout& layout, uint64_t offset, const std::string& what) const {
+  TRY(auto half, words(offset, 2, what));
+  uint64_t extension = layout.is_signed && (half[0] >> 63) != 0 ? UINT64_MAX : 0;
+  if (half[1] == extension) return Value{Integer{half[0], layout.is_signed, 8}};
+  bool is_negative = layout.is_signed && (half[1] >> 63) != 0;
+  auto rest = static_cast<unsigned __int128>(half[1]) << 64 | half[0];
+  if (is_negative) rest = -rest;
+  std::string digits;
+  for (; rest != 0; rest /= 10) digits.insert(digits.begin(), static_cast<char>('0' + rest % 10));
+  return Value{(is_negative ? "-" : "") + digits};
+}
+
 Result<Value> Decoder::scalar(const Layout& layout, uint64_t offset, const std::string& what) const {
+  if (layout.kind == Kind::Integer && layout.size == 16) return wide_integer(layout, offset, what);
   if (layout.kind != Kind::Float) {
     TRY(Integer number, integer(layout, offset, what));
     return of_integer(layout, number);

@@ -121,6 +121,7 @@ struct Field {
   ExprPtr object;
   std::string name;
   Span name_span;
+  bool is_reference = false;  // the address that a C++ reference holds; its reader stands around it
 };  // `.` and `->` are the same
 struct TupleIndex {
   ExprPtr object;

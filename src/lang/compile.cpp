@@ -67,6 +67,18 @@ void declare_map(TypedProgram& out, const MapDeclaration& declaration, Diagnosti
 // An attach point that is not there: the script's setting says how bad that is.
 void say_missing(const ProbeMatches& matches, Span span, MissingProbes how, Diagnostics& diagnostics) {
   if (matches.missing.empty() || how == MissingProbes::kIgnore) return;
+  if (!matches.unattached.empty()) {
+    constexpr Span kNowhere{0, 0, UINT32_MAX};
+    bool is_error = how == MissingProbes::kError;
+    auto say = [&](std::string text) {
+      is_error ? diagnostics.error(kNowhere, std::move(text)) : diagnostics.warning(kNowhere, std::move(text));
+    };
+    say(matches.missing);
+    say(fmt::format("Unable to attach probe: {}.{}", matches.unattached,
+                    is_error ? " If this is expected, set the 'missing_probes' config variable to 'warn'."
+                             : " Skipping."));
+    return;
+  }
   Diagnostic& said = how == MissingProbes::kError ? diagnostics.error(span, matches.missing)
                                                   : diagnostics.warning(span, matches.missing + " Skipping.");
   said.hint = matches.hint;

@@ -22,6 +22,8 @@ struct ProbeMatches {
   std::vector<AttachSpec> found;
   std::string missing;
   std::string hint;
+  // Where set, `missing` is said as bpftrace's attaching says it, without a place in the script: the probe.
+  std::string unattached;
 };
 // Turns an attach point into those it stands for: wildcards, library names, several builds of a function.
 // What is wrong beyond not being there it says through the diagnostics, and gives nothing then.

@@ -180,7 +180,8 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
     }
     if (scope_->attach_points && scope_->attach_points->size() == 1) {
       if (auto known = types_.return_type(scope_->attach_points->front()); known && known->is_scalar())
-        return *known;
+        return known->is_reference() ? Type::pointer(known->pointee(), known->address_space())
+                                     : known->as_read();
     }
     return Type::uint64();
   }
@@ -276,7 +277,7 @@ Type Resolver::unary(Expr& expr, Unary& node) {
           error(expr.span, "Can not dereference a void pointer, cast it first");
           return Type();
         }
-        return to.is(TypeKind::kPointer) ? to.in_space(type.address_space()) : to;
+        return to.is(TypeKind::kPointer) ? to.in_space(type.address_space()) : to.as_read();
       }
       return type.is_integer() ? Type::uint64() : wrong();
     case UnaryOp::kAddressOf:
@@ -478,7 +479,22 @@ Type Resolver::cast(Expr& expr, Cast& node) {
   return to;
 }
 
+// A C++ reference stands for what it refers to, as it does in the program.
 Type Resolver::field(Expr& expr, Field& node) {
+  Type type = field_itself(expr, node);
+  if (!type.is_reference()) return type.as_read();
+  if (node.is_reference || type.pointee().size() == 0)
+    return Type::pointer(type.pointee(), type.address_space());
+  auto holder = std::make_unique<Expr>();
+  holder->span = expr.span;
+  holder->type = type;
+  node.is_reference = true;
+  holder->node = std::move(expr.node);
+  expr.node = Unary{UnaryOp::kDereference, std::move(holder)};
+  return unary(expr, *expr.as<Unary>());
+}
+
+Type Resolver::field_itself(Expr& expr, Field& node) {
   if (const auto* call = node.object->as<Call>(); call && call->name == "config" && call->arguments.empty())
     return setting_value(expr, std::string(node.name));
   Type object = expression(*node.object);
@@ -567,9 +583,9 @@ Type Resolver::index(Expr& expr, Index& node) {
     }
     const Type& element = object.element();
     bool is_of_kernel = element.is(TypeKind::kPointer) && element.address_space() == AddressSpace::kKernel;
-    return is_of_kernel ? element.in_space(origin(*node.object, element)) : element;
+    return is_of_kernel ? element.in_space(origin(*node.object, element)) : element.as_read();
   }
-  if (object.is(TypeKind::kPointer)) return object.pointee();
+  if (object.is(TypeKind::kPointer)) return object.pointee().as_read();
   if (object.is(TypeKind::kString)) return Type::int8();
   error(expr.span,
         fmt::format("The array index operator [] can only be used on arrays, pointers, and tuples, found "

@@ -80,6 +80,7 @@ class Resolver {
   Type ternary(Expr& expr, Ternary& node);
   Type cast(Expr& expr, Cast& node);
   Type field(Expr& expr, Field& node);
+  Type field_itself(Expr& expr, Field& node);
   Type tuple_index(Expr& expr, TupleIndex& node);
   Type index(Expr& expr, Index& node);
   Type size_of(Expr& expr, SizeOf& node);

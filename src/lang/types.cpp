@@ -69,6 +69,17 @@ Type Type::pointer(Type to, AddressSpace space) {
   return type;
 }
 
+Type Type::reference(Type to, AddressSpace space) {
+  Type type = pointer(std::move(to), space);
+  type.reference_ = true;
+  return type;
+}
+
+Type Type::as_read() const {
+  if (is(TypeKind::kInt) && size_ > 8) return integer(64, signed_);
+  return *this;
+}
+
 Type Type::array(Type of, uint64_t count, uint64_t element_size) {
   Type type(TypeKind::kArray, count * element_size);
   type.count_ = count;
@@ -210,7 +221,8 @@ std::string Type::spell() const {
 }
 
 bool Type::operator==(const Type& other) const {
-  if (kind_ != other.kind_ || size_ != other.size_ || signed_ != other.signed_ || count_ != other.count_) {
+  if (kind_ != other.kind_ || size_ != other.size_ || signed_ != other.signed_ || count_ != other.count_ ||
+      reference_ != other.reference_) {
     return false;
   }
   if (detail_ == other.detail_) return true;

@@ -91,6 +91,8 @@ class Type {
   static Type string(uint64_t bytes) { return Type(TypeKind::kString, bytes); }
   static Type buffer(uint64_t bytes) { return Type(TypeKind::kBuffer, bytes); }
   static Type pointer(Type to, AddressSpace space = AddressSpace::kNone);
+  // C++'s T&: a pointer that is read through wherever it is named.
+  static Type reference(Type to, AddressSpace space = AddressSpace::kNone);
   static Type array(Type of, uint64_t count, uint64_t element_size);
   // "struct foo", "union bar": the name as C spells it; the size from the TypeSource.
   static Type structure(std::string name, uint64_t size);
@@ -116,6 +118,10 @@ class Type {
   Type in_space(AddressSpace space) const;
 
   bool is(TypeKind kind) const { return kind_ == kind; }
+  bool is_reference() const { return reference_; }
+  // What an expression makes of it: a 128-bit integer of the program, which only whole structs and arrays
+  // show, is read as C converts it to 64 bits.
+  Type as_read() const;
   bool known() const { return kind_ != TypeKind::kNone; }
   bool is_integer() const { return kind_ == TypeKind::kInt || kind_ == TypeKind::kEnum; }
   bool is_scalar() const { return is_integer() || kind_ == TypeKind::kBool || kind_ == TypeKind::kPointer; }
@@ -143,6 +149,7 @@ class Type {
 
   TypeKind kind_ = TypeKind::kNone;
   bool signed_ = false;
+  bool reference_ = false;
   AddressSpace space_ = AddressSpace::kNone;
   uint64_t size_ = 0;
   uint64_t count_ = 0;

@@ -8,6 +8,7 @@
 #include "process/info.h"
 #include "session/cgroups.h"
 #include "symbols/lookup.h"
+#include "symbols/overloads.h"
 
 namespace uscope::session {
 
@@ -59,6 +60,15 @@ const symbols::ImageSymbols* LiveNames::vdso() {
     if (image) *vdso_ = std::make_unique<symbols::ImageSymbols>(std::move(*image));
   }
   return vdso_->get();
+}
+
+const std::string& LiveNames::name_of(const symbols::ImageSymbols& image,
+                                      const symbols::FunctionSymbol& function) {
+  auto [at, is_new] = function_names_.try_emplace(&function);
+  if (is_new)
+    at->second = options_.parameters ? symbols::display_name(function.name)
+                                     : symbols::distinct_name(function.name, image.functions());
+  return at->second;
 }
 
 std::optional<LiveNames::Spot> LiveNames::spot_of(uint32_t pid, uint64_t address) {
@@ -115,7 +125,7 @@ std::vector<event::Frame> LiveNames::user_frames(uint32_t pid, uint64_t address,
   if (function == nullptr) return {};
   std::vector<event::Frame> frames;
   if (options_.inlined) add_inlined(*spot, inside, frames);
-  event::Frame frame{symbols::bare_name(function->name), spot->address - function->address, spot->path,
+  event::Frame frame{name_of(*spot->image, *function), spot->address - function->address, spot->path,
                      false};
   if (options_.lines) set_line(*spot, inside, !frames.empty(), frame);
   frames.push_back(std::move(frame));

@@ -36,9 +36,10 @@ class PastMappings {
 };
 
 struct NameOptions {
-  bool inlined = true;     // calls that the compiler inlined are frames
-  bool lines = false;      // name+offset@file:line
-  bool stack_ends = true;  // say why a stack ends early
+  bool inlined = true;      // calls that the compiler inlined are frames
+  bool lines = false;       // name+offset@file:line
+  bool stack_ends = true;   // say why a stack ends early
+  bool parameters = false;  // after every C++ name, not only where it would be ambiguous
 };
 
 class LiveNames final : public event::SymbolNames {
@@ -71,6 +72,7 @@ class LiveNames final : public event::SymbolNames {
   const process::Mapping* mapping_of(uint32_t pid, uint64_t address);
   const symbols::ImageSymbols* image_of(uint32_t pid, const process::Mapping& mapping);
   const symbols::ImageSymbols* vdso();
+  const std::string& name_of(const symbols::ImageSymbols& image, const symbols::FunctionSymbol& function);
   std::optional<Spot> spot_of(uint32_t pid, uint64_t address);
   void set_line(const Spot& spot, ImageAddr inside, bool has_inlined, event::Frame& frame) const;
   void add_inlined(const Spot& spot, ImageAddr inside, std::vector<event::Frame>& frames) const;
@@ -84,6 +86,7 @@ class LiveNames final : public event::SymbolNames {
   std::unordered_map<uint32_t, process::Maps> maps_;
   std::map<std::pair<dev_t, ino_t>, std::unique_ptr<symbols::ImageSymbols>> images_;
   std::optional<std::unique_ptr<symbols::ImageSymbols>> vdso_;
+  std::unordered_map<const symbols::FunctionSymbol*, std::string> function_names_;
   JitNames jit_names_;
 };
 

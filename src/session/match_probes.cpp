@@ -168,6 +168,7 @@ void ScriptProbes::match_address(const AttachSpec& point, const probe::ImageFile
   if (!start) {
     matches.missing = fmt::format("Could not determine instruction boundary for {}.{}", full_text(point),
                                   scope_.is_bpftrace ? kForce : "");
+    if (scope_.is_bpftrace) matches.unattached = full_text(point);
     matches.hint = start.error().message();
     return;
   }
@@ -237,6 +238,7 @@ bool ScriptProbes::can_be_probed(const AttachSpec& point, const probe::ImageFile
   if (wants_size && (function.size == 0 || function.size_is_guess)) {
     matches.missing =
         fmt::format("Could not determine boundary for {} (symbol has size 0).{}", function.name, kForce);
+    matches.unattached = full_text(point);
     return false;
   }
   if (point.offset == 0) return true;

@@ -311,17 +311,27 @@ NameOptions name_options(const RunRequest& request, const lang::Settings& settin
   options.inlined = settings.show_debug_info.value_or(!request.is_bpftrace);
   options.lines = settings.show_debug_info.value_or(false);
   options.stack_ends = !request.is_bpftrace;
+  options.parameters = request.is_bpftrace;
   return options;
 }
 
-// In the order of codegen's cookies: every attach point of every probe.
-std::vector<std::string> probe_functions(const lang::TypedProgram& program) {
-  std::vector<std::string> functions;
+// In the order of codegen's cookies: every attach point of every probe. Short, unless that makes two of them
+// the same.
+std::vector<std::string> probe_functions(const lang::TypedProgram& program, bool with_parameters) {
+  std::vector<std::string_view> names;
   for (const lang::TypedProbe& probe : program.probes)
     for (const lang::AttachSpec& point : probe.attach_points) {
       bool on_function = point.kind == ProbeKind::kUprobe || point.kind == ProbeKind::kUretprobe;
-      functions.push_back(on_function ? symbols::bare_name(point.function) : "");
+      names.push_back(on_function ? std::string_view(point.function) : "");
     }
+  std::vector<std::string> functions;
+  std::map<std::string, std::set<std::string_view>> overloads;
+  for (std::string_view name : names) {
+    functions.push_back(symbols::bare_name(name));
+    overloads[functions.back()].insert(name);
+  }
+  for (size_t i = 0; i < names.size(); ++i)
+    if (with_parameters || overloads[functions[i]].size() > 1) functions[i] = symbols::display_name(names[i]);
   return functions;
 }
 
@@ -429,7 +439,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
       break;
     }
   if (request.dry_run) return 0;
-  names.set_probe_functions(probe_functions(*program));
+  names.set_probe_functions(probe_functions(*program, request.is_bpftrace));
   names.set_options(name_options(request, program->settings));
   Unwinding unwinding(names);
   if (compiled.unwind && chosen.is_inproc) {

@@ -127,7 +127,7 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
       return lang::Type::boolean();
     case Kind::Integer:
     case Kind::Character:
-      return type.size == 1 || type.size == 2 || type.size == 4 || type.size == 8
+      return type.size == 1 || type.size == 2 || type.size == 4 || type.size == 8 || type.size == 16
                  ? lang::Type::integer(unsigned(type.size * 8), type.is_signed)
                  : lang::Type::array(lang::Type::uint8(), type.size, 1);
     case Kind::Float:
@@ -139,7 +139,8 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
     case Kind::RvalueReference: {
       // Only the name of what is behind a pointer matters: deeper types are looked up when they are used.
       lang::Type target = to_type(table, type.target, depth + 1);
-      return lang::Type::pointer(std::move(target), table.pointers);
+      return type.kind == Kind::Pointer ? lang::Type::pointer(std::move(target), table.pointers)
+                                        : lang::Type::reference(std::move(target), table.pointers);
     }
     case Kind::GoMap:
     case Kind::GoChannel:
