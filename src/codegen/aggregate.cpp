@@ -115,8 +115,8 @@ void CodeGenerator::tseries(lang::Span span, const Unit::ScriptMap& map, const l
   asm_.bind(failed);
 }
 
-// bpftrace takes interval number 0 for one that holds nothing yet, and shows 0 for it. No real clock is there;
-// the one that tests make starts there.
+// bpftrace takes interval number 0 for one that holds nothing yet, and shows 0 for it. No real clock is
+// there; the one that tests make starts there.
 void CodeGenerator::epoch_zero(Label fresh) {
   Label later = asm_.label();
   asm_.jump_if(Cond::Ne, R3, 0, later);

@@ -130,9 +130,8 @@ Result<Compiled> generate(const lang::TypedProgram& program, const Inputs& input
   for (uint32_t i = 0; i < program.probes.size(); i++) {
     auto formats = uint32_t(unit.out.plan.formats.size()), values = uint32_t(unit.out.plan.values.size());
     TRY_STATUS(ProbeCodes(unit, i, cookie).run());
-    if (std::ranges::any_of(program.probes[i].attach_points, [](const lang::AttachSpec& attach) {
-          return attach.kind == ProbeKind::kEnd;
-        }))
+    if (std::ranges::any_of(program.probes[i].attach_points,
+                            [](const lang::AttachSpec& attach) { return attach.kind == ProbeKind::kEnd; }))
       unit.out.end_reports.push_back({formats, uint32_t(unit.out.plan.formats.size()) - formats, values,
                                       uint32_t(unit.out.plan.values.size()) - values});
     cookie += program.probes[i].attach_points.size();

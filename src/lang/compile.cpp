@@ -71,7 +71,8 @@ void say_missing(const ProbeMatches& matches, Span span, MissingProbes how, Diag
     constexpr Span kNowhere{0, 0, UINT32_MAX};
     bool is_error = how == MissingProbes::kError;
     auto say = [&](std::string text) {
-      is_error ? diagnostics.error(kNowhere, std::move(text)) : diagnostics.warning(kNowhere, std::move(text));
+      is_error ? diagnostics.error(kNowhere, std::move(text))
+               : diagnostics.warning(kNowhere, std::move(text));
     };
     say(matches.missing);
     say(fmt::format("Unable to attach probe: {}.{}", matches.unattached,

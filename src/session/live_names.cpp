@@ -125,8 +125,7 @@ std::vector<event::Frame> LiveNames::user_frames(uint32_t pid, uint64_t address,
   if (function == nullptr) return {};
   std::vector<event::Frame> frames;
   if (options_.inlined) add_inlined(*spot, inside, frames);
-  event::Frame frame{name_of(*spot->image, *function), spot->address - function->address, spot->path,
-                     false};
+  event::Frame frame{name_of(*spot->image, *function), spot->address - function->address, spot->path, false};
   if (options_.lines) set_line(*spot, inside, !frames.empty(), frame);
   frames.push_back(std::move(frame));
   return frames;

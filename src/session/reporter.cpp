@@ -120,7 +120,8 @@ void Reporter::take_format(uint32_t id, Bytes payload) {
   }
 }
 
-// A script can ask for commands faster than they run. Once the end is wanted, those still waiting are not run.
+// A script can ask for commands faster than they run. Once the end is wanted, those still waiting are not
+// run.
 void Reporter::run_command(const std::string& command) {
   if (wants_end_ && wants_end_()) {
     ++commands_left_out_;

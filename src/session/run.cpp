@@ -100,9 +100,9 @@ class Session {
     if (print_maps) reporter_.print_maps();
     if (uint64_t lost = engine_.lost(); lost != 0) output_.lost_events(lost);
     if (uint64_t left = reporter_.commands_left_out(); left != 0)
-      output_.script_message(view::Severity::Warning, "",
-                             fmt::format("the end came before {} command{} of system() had run", left,
-                                         left == 1 ? "" : "s"));
+      output_.script_message(
+          view::Severity::Warning, "",
+          fmt::format("the end came before {} command{} of system() had run", left, left == 1 ? "" : "s"));
     return {};
   }
 

@@ -1,4 +1,5 @@
-// What C++ passes by reference, numbers of 128 bits, and functions of one name that differ in their parameters.
+// What C++ passes by reference, numbers of 128 bits, and functions of one name that differ in their
+// parameters.
 #include "driver.h"
 
 struct Inner {

@@ -94,7 +94,8 @@ TEST(Generate, PrintfIsOneRecordWithItsLayout) {
 }
 
 TEST(Generate, WhatEndProbesReportHasNumbersOfItsOwn) {
-  Generated made(R"(uprobe:/a:f { printf("a"); print(1); } end { printf("b"); print(2); print(3); } begin { print(4); })");
+  Generated made(
+      R"(uprobe:/a:f { printf("a"); print(1); } end { printf("b"); print(2); print(3); } begin { print(4); })");
   ASSERT_TRUE(made.result) << made.error();
   ASSERT_EQ(made.result->end_reports.size(), 1u);
   const ReportNumbers& end = made.result->end_reports.front();
