@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "cli/output.h"
+#include "cli/patchable.h"
 #include "cli/run.h"
 #include "process/info.h"
 #include "session/list.h"
@@ -32,6 +33,7 @@ int list_script(const ScriptOptions& options) {
 }  // namespace
 
 int list_command(const ScriptOptions& options) {
+  if (options.patchable) return patchable_command(options);
   if (options.program || is_script_file(options)) return list_script(options);
   session::ListRequest request;
   request.pattern = options.file;

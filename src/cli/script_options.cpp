@@ -25,6 +25,7 @@ enum Long {
   kEngine,
   kFmt,
   kDryRun,
+  kPatchable,
   kDebugInfo,
   kDwarfPid,
   kIgnored,
@@ -57,6 +58,7 @@ const std::array kLong = {
     option{"engine", required_argument, nullptr, kEngine},
     option{"fmt", no_argument, nullptr, kFmt},
     option{"dry-run", no_argument, nullptr, kDryRun},
+    option{"patchable", no_argument, nullptr, kPatchable},
     option{"debuginfo", required_argument, nullptr, kDebugInfo},
     option{"dwarf-pid", required_argument, nullptr, kDwarfPid},
     // uscope's USDT probes and stacks need none of these.
@@ -202,6 +204,8 @@ bool Reader::take(int option, const std::string& value) {
              wrong("USAGE: --engine must be 'auto', 'kernel' or 'inproc'.");
     case kDryRun:
       return out_.dry_run = true;
+    case kPatchable:
+      return out_.list = out_.patchable = true;
     case kEmit:
       return wrong("uscope makes no ELF or LLVM files; -d bytecode shows what it loads");
     default:
@@ -277,6 +281,7 @@ std::string options_text() {
   return "OPTIONS:\n"
          "    -e 'PROGRAM'          run this program\n"
          "    -l, --list [PATTERN]  list probes: those that match, or those of a script\n"
+         "    -l --patchable FILE   how much of FILE the in-process engine can probe, and what not, and why\n"
          "    -v, --verbose         say more; with -l, show arguments and their types\n"
          "    -p, --pid PID         only this process\n"
          "    -c, --cmd CMD         run CMD, traced from its first instruction; its end ends the script\n"

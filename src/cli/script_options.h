@@ -28,7 +28,7 @@ struct ScriptOptions {
   std::string file;                    // the script, or what -l looks for; "-" is standard input
   lang::CommandLine parameters;        // $1… and getopt()
 
-  bool list = false, info = false, help = false, version = false;
+  bool list = false, patchable = false, info = false, help = false, version = false;
   std::optional<pid_t> pid;
   std::vector<pid_t> dwarf_pids;
   std::string command;

@@ -94,10 +94,8 @@ const ReturnProbes::Exits& ReturnProbes::exits_of(const ImageSymbols& image, Ima
   auto [at, is_new] = exits_.try_emplace(Key{&image, address.value});
   Exits& found = at->second;
   if (!is_new) return found;
-  const FunctionSymbol* function = image.function_at(address);
-  auto code = function != nullptr && function->address == address
-                  ? symbols::whole_function_code(image, *function)
-                  : std::nullopt;
+  const FunctionSymbol* function = image.function_from(address);
+  auto code = function != nullptr ? symbols::whole_function_code(image, *function) : std::nullopt;
   if (!code) {
     found.gap = "its code is not in the file";
     return found;

@@ -11,6 +11,7 @@
 #include "image/go/build_info.h"
 #include "image/pe/pe_file.h"
 #include "process/maps.h"
+#include "symbols/unnamed_functions.h"
 
 namespace uscope::symbols {
 namespace {
@@ -51,6 +52,7 @@ struct ImageSymbols::Impl {
   std::deque<std::string> owned_names;  // names that no file's bytes hold
   std::vector<FunctionSymbol> functions, cold_parts;
   std::unordered_map<std::string_view, const FunctionSymbol*> parts_by_parent;  // null: not one to one
+  std::optional<std::vector<FunctionSymbol>> unnamed;
   std::optional<image::Language> language;
   std::optional<image::UnwindEntries> unwind_entries;
   std::optional<image::RelocatedImage> relocated;
@@ -260,6 +262,22 @@ const FunctionSymbol* ImageSymbols::cold_part_of(std::string_view function) cons
   impl_->load_functions();
   auto found = impl_->parts_by_parent.find(function);
   return found != impl_->parts_by_parent.end() ? found->second : nullptr;
+}
+
+std::span<const FunctionSymbol> ImageSymbols::unnamed_functions() const {
+  if (!impl_->unnamed) {
+    impl_->unnamed.emplace();
+    if (is_elf() && is_stripped()) *impl_->unnamed = find_unnamed_functions(*this, impl_->owned_names);
+  }
+  return *impl_->unnamed;
+}
+
+const FunctionSymbol* ImageSymbols::function_from(ImageAddr address) const {
+  if (const FunctionSymbol* function = function_at(address); function != nullptr)
+    return function->address == address ? function : nullptr;
+  auto unnamed = unnamed_functions();
+  auto found = std::ranges::lower_bound(unnamed, address, {}, &FunctionSymbol::address);
+  return found != unnamed.end() && found->address == address ? &*found : nullptr;
 }
 
 bool ImageSymbols::is_stripped() const {

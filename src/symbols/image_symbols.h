@@ -25,7 +25,7 @@
 namespace uscope::symbols {
 
 // Which table a function's name came from.
-enum class NameSource { Symtab, Dynsym, DebugFile, MiniDebugInfo, GoPclntab, ReadyToRun, Dwarf };
+enum class NameSource { Symtab, Dynsym, DebugFile, MiniDebugInfo, GoPclntab, ReadyToRun, Dwarf, Unwinder };
 
 struct FunctionSymbol {
   std::string_view name;  // as the table spells it: mangled, Go path, .NET signature
@@ -60,6 +60,11 @@ class ImageSymbols {
   std::span<const FunctionSymbol> cold_parts() const;
   // The part of the function of this name; null if there is none, or if several functions or parts claim it.
   const FunctionSymbol* cold_part_of(std::string_view function) const;
+  // A stripped file's functions that only .eh_frame knows of, by address; each is called sub_ADDRESS. Made on
+  // the first question, which reads all of the file's code.
+  std::span<const FunctionSymbol> unnamed_functions() const;
+  // The function that begins at an address, with or without a name.
+  const FunctionSymbol* function_from(ImageAddr address) const;
   // True if neither .symtab nor debug info nor a language's own table names the local functions.
   bool is_stripped() const;
   // What could not be read, one sentence each.

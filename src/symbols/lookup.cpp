@@ -9,6 +9,7 @@ namespace uscope::symbols {
 namespace {
 
 constexpr size_t shown_candidates = 12;
+constexpr std::string_view unnamed_prefix = "sub_";  // see ImageSymbols::unnamed_functions
 
 std::string place_text(const image::dwarf::SourceLine& line) {
   if (line.file.empty()) return "";
@@ -84,6 +85,9 @@ Lookup find_functions(const ImageSymbols& image, std::string_view pattern, Spell
         (!function.short_name.empty() && wanted.matches(function.short_name)))
       lookup.found.push_back(&function);
   }
+  if (name.starts_with(unnamed_prefix) && version.empty())
+    for (const FunctionSymbol& function : image.unnamed_functions())
+      if (wanted.matches(function.name)) lookup.found.push_back(&function);
   // A name that is a function's whole name means that one, even where it also reads as a glob over others.
   std::vector<const FunctionSymbol*> exact;
   if (wanted.is_glob())

@@ -241,4 +241,21 @@ std::optional<UnwindEntry> UnwindEntries::at(uint64_t address) const {
   return entry;
 }
 
+std::vector<UnwindEntry> UnwindEntries::all() const {
+  std::vector<uint64_t> offsets;
+  for (uint64_t pair = 0; pair < table_.bytes.size() / 8; ++pair) {
+    ByteReader reader(table_.bytes, pair * 8 + 4);
+    const uint64_t entry = table_base_ + uint64_t(int64_t(reader.read<int32_t>()));
+    if (entry >= frames_.address) offsets.push_back(entry - frames_.address);
+  }
+  for (const Listed& listed : listed_) offsets.push_back(listed.offset);
+  std::vector<UnwindEntry> entries;
+  entries.reserve(offsets.size());
+  uint64_t next = 0;
+  for (uint64_t offset : offsets)
+    if (auto entry = read_entry(offset, &next); entry && entry->begin < entry->end) entries.push_back(*entry);
+  std::ranges::sort(entries, {}, &UnwindEntry::begin);
+  return entries;
+}
+
 }  // namespace uscope::image

@@ -26,6 +26,8 @@ class UnwindEntries {
 
   // The entry that describes the code at an address.
   std::optional<UnwindEntry> at(uint64_t address) const;
+  // Every entry that can be read, by address.
+  std::vector<UnwindEntry> all() const;
 
  private:
   struct Block {

@@ -348,6 +348,12 @@ std::vector<Interior> interiors_of(const ImagePlan& plan) {
 
 }  // namespace
 
+Tactic tactic_of(const PatchPlan& patch, const PlannedProbe& probe) {
+  if (patch.hole) return patch.hole->evicted ? Tactic::short_jump_to_room : Tactic::short_jump_to_padding;
+  if (patch.window.start < probe.address.value) return Tactic::absorbing;
+  return patch.window.padding != 0 ? Tactic::into_padding : Tactic::in_place;
+}
+
 ImagePlan plan_image(TextFacts& facts, std::span<const SiteRequest> sites) {
   ImagePlan plan = ImagePlanner(facts, sites, {}).run();
   // Code that no function is known for may hold anything.

@@ -51,6 +51,10 @@ struct PatchPlan {
   std::optional<Hole> hole;
 };
 
+// The rung of the ladder that a probe stands on.
+enum class Tactic : uint8_t { in_place, into_padding, absorbing, short_jump_to_padding, short_jump_to_room };
+Tactic tactic_of(const PatchPlan& patch, const PlannedProbe& probe);
+
 struct SiteRefusal {
   size_t site = 0;
   std::string reason;

@@ -1,0 +1,37 @@
+// How much of a file the in-process engine can patch: every function's entry, and every exit of every
+// function, all planned at once, as if everything were to be traced. Touches no process.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace uscope::session {
+
+struct PatchCoverage {
+  std::string file;
+  size_t functions = 0;  // by address: aliases are one
+  size_t unnamed = 0;    // of them, those that only the unwinder's tables know of
+
+  using Counts = std::map<std::string, size_t>;
+  struct Part {
+    size_t covered = 0;      // functions
+    size_t sites = 0;        // probed instructions of all functions
+    Counts tactics;          // sites, by the way in which they are reached
+    Counts refused;          // functions, by the first reason
+    std::string an_example;  // of a refused function: its name and the reason in full
+  };
+  Part entries, exits;
+};
+
+// `progress` is told now and then what share is done.
+Result<PatchCoverage> patch_coverage(const std::string& file, const std::function<void(double)>& progress);
+
+// The reason for a refusal with the addresses left out: what many refusals have in common.
+std::string general_reason(const std::string& reason);
+
+}  // namespace uscope::session
