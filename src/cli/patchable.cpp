@@ -1,12 +1,12 @@
 #include "cli/patchable.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "cli/output.h"
 #include "probe/image_files.h"

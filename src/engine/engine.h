@@ -61,6 +61,7 @@ struct AttachFailure {
 struct AttachReport {
   size_t attached_sites = 0;
   std::vector<AttachFailure> failures;
+  std::vector<std::string> remarks;  // how it went, for who wants to know more; one sentence each
 };
 
 // What became of a value read from a map: one copy for each CPU (or thread), or one.

@@ -70,7 +70,7 @@ std::optional<lang::TypedProgram> ScriptCompiler::compile(std::string& messages)
 Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& program,
                                                    std::optional<pid_t> child, const ChosenEngine& engine,
                                                    std::string& messages) const {
-  ScriptPlaces places(types_);
+  ScriptPlaces places(types_, engine.is_inproc);
   codegen::Inputs inputs;
   inputs.sources = &sources_;
   lang::Diagnostics diagnostics;

@@ -5,7 +5,8 @@
 
 namespace uscope::session {
 
-ImageAddr entry_address(const symbols::ImageSymbols& image, ImageAddr address) {
+ImageAddr entry_address(const symbols::ImageSymbols& image, ImageAddr address, bool is_inproc) {
+  if (is_inproc && image.language() != image::Language::Go) return address;
   const symbols::FunctionSymbol* function = image.function_at(address);
   if (function == nullptr || function->address != address) return address;
   auto code = symbols::function_code(image, *function);

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "image/elf/symbols.h"
+#include "image/exceptions/landing_pads.h"
 #include "symbols/function_code.h"
 #include "x86/decode.h"
 
@@ -32,8 +33,23 @@ constexpr std::array kForbidden = {
 }  // namespace
 
 PatchFacts::PatchFacts(const symbols::ImageSymbols& image) : image_(image) {
+  pair_cold_parts();
+  if (image_.is_elf()) {
+    (void)image_.unwind_entries();
+    (void)image_.relocated().values_in(0, 0);
+  }
   read_restartable_sequences();
   read_go_facts();
+}
+
+void PatchFacts::pair_cold_parts() {
+  for (const FunctionSymbol& part : image_.cold_parts())
+    cold_parents_.emplace(image::cold_parent(part.name), nullptr);
+  if (cold_parents_.empty()) return;
+  for (const FunctionSymbol& function : image_.functions())
+    if (auto parent = cold_parents_.find(function.name);
+        parent != cold_parents_.end() && parent->second == nullptr)
+      parent->second = &function;
 }
 
 // Since Go 1.14 a signal can park a goroutine at nearly any instruction. Where it goes on is then kept on its
@@ -78,9 +94,9 @@ std::optional<FunctionSymbol> PatchFacts::symbol_at(ImageAddr address) const {
   if (after != image_.cold_parts().begin()) {
     const FunctionSymbol& part = *std::prev(after);
     if (address - part.address < part.size) {
-      const std::string_view parent = image::cold_parent(part.name);
-      auto found = std::ranges::find(image_.functions(), parent, &FunctionSymbol::name);
-      return found != image_.functions().end() ? std::optional(*found) : std::optional(part);
+      auto parent = cold_parents_.find(image::cold_parent(part.name));
+      const bool is_known = parent != cold_parents_.end() && parent->second != nullptr;
+      return is_known ? *parent->second : part;
     }
   }
   if (const FunctionSymbol* function = image_.function_at(address);
@@ -147,6 +163,97 @@ std::optional<FunctionFacts> PatchFacts::function_at(ImageAddr address) {
   facts.parks_anywhere = parks_anywhere_;
   facts.forbidden = why_forbidden(*function, body.address, body.end());
   return facts;
+}
+
+std::optional<x86::CodeRange> PatchFacts::code_around(ImageAddr address) {
+  uint64_t begin = 0, size = 0;
+  if (const FunctionSymbol* part = image_.cold_part_at(address); part != nullptr) {
+    begin = part->address.value;
+    size = part->size;
+  } else if (const FunctionSymbol* function = image_.function_at(address);
+             function != nullptr && function->size != 0) {
+    begin = function->address.value;
+    size = function->size;
+  } else if (image_.is_elf()) {
+    if (auto entry = image_.unwind_entries().at(address.value)) {
+      begin = entry->begin;
+      size = entry->end - entry->begin;
+    }
+  }
+  if (size == 0) return std::nullopt;
+  auto bytes = image_.code_at(ImageAddr{begin}, size);
+  return bytes ? std::optional(x86::CodeRange{begin, *bytes}) : std::nullopt;
+}
+
+std::optional<engine::inproc::EntryFacts> PatchFacts::entry_at(ImageAddr address) {
+  if (!image_.is_elf()) return std::nullopt;
+  engine::inproc::EntryFacts facts;
+  const FunctionSymbol* function = image_.function_at(address);
+  auto code = code_around(address);
+  if (!code || code->address != address.value || image_.cold_part_at(address) != nullptr) return std::nullopt;
+  facts.body = *code;
+  facts.parks_anywhere = parks_anywhere_;
+  facts.forbidden =
+      why_forbidden(function != nullptr ? *function : FunctionSymbol(), code->address, code->end());
+  return facts;
+}
+
+const std::vector<image::UnwindEntry>& PatchFacts::unwind_entries() {
+  if (!unwind_entries_) unwind_entries_ = image_.unwind_entries().all();
+  return *unwind_entries_;
+}
+
+std::span<const uint64_t> PatchFacts::ways_in() {
+  if (ways_in_ || !image_.is_elf()) return ways_in_ ? *ways_in_ : std::span<const uint64_t>();
+  std::vector<uint64_t>& places = ways_in_.emplace();
+  for (const image::UnwindEntry& entry : unwind_entries()) {
+    const image::LandingPads pads = image::read_landing_pads(image_.elf(), entry);
+    places.insert(places.end(), pads.addresses.begin(), pads.addresses.end());
+  }
+  for (const x86::CodeRange& range : text()) {
+    auto pointers = image_.relocated().values_in(range.address, range.end());
+    places.insert(places.end(), pointers.begin(), pointers.end());
+  }
+  for (const FunctionSymbol& function : image_.functions()) places.push_back(function.address.value);
+  if (const image::Pclntab* go = image_.pclntab())
+    for (const image::GoFunction& function : go->functions())
+      if (function.deferreturn != 0) places.push_back(function.entry.value + function.deferreturn);
+  std::ranges::sort(places);
+  return places;
+}
+
+std::vector<x86::CodeRange> PatchFacts::pieces() {
+  std::vector<Range> ranges;
+  auto add_all = [&](std::span<const FunctionSymbol> functions) {
+    for (const FunctionSymbol& function : functions)
+      ranges.push_back({function.address.value, function.address.value + function.size});
+  };
+  add_all(image_.functions());
+  add_all(image_.cold_parts());
+  if (image_.is_elf())
+    for (const image::UnwindEntry& entry : unwind_entries()) ranges.push_back({entry.begin, entry.end});
+  std::ranges::sort(ranges, {}, [](const Range& range) { return std::pair(range.begin, range.end); });
+  std::vector<x86::CodeRange> pieces;
+  uint64_t reach = 0;  // of those that began before
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    reach = std::max(reach, ranges[i].end);
+    const uint64_t next = i + 1 < ranges.size() ? ranges[i + 1].begin : UINT64_MAX;
+    const uint64_t end = std::min(reach, next);
+    if (end <= ranges[i].begin) continue;
+    if (auto bytes = image_.code_at(ImageAddr{ranges[i].begin}, end - ranges[i].begin))
+      pieces.push_back({ranges[i].begin, *bytes});
+  }
+  return pieces;
+}
+
+std::vector<x86::CodeRange> PatchFacts::data() {
+  std::vector<x86::CodeRange> ranges;
+  if (!image_.is_elf()) return ranges;
+  for (const image::Segment& load : image_.elf().loads())
+    if (!load.is_executable())
+      if (auto bytes = image_.code_at(load.address, load.file_size))
+        ranges.push_back({load.address.value, *bytes});
+  return ranges;
 }
 
 std::vector<x86::CodeRange> PatchFacts::text() {

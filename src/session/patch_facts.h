@@ -1,7 +1,12 @@
 // What the in-process engine must know of an image's code before it patches it: implements the engine's
-// TextFacts over an opened image. Borrows the image. One thread.
+// TextFacts over an opened image. Borrows the image, and asks it in advance for all that it reads late: then
+// several threads may ask.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/inproc/target/text_facts.h"
@@ -15,6 +20,11 @@ class PatchFacts final : public engine::inproc::TextFacts {
 
   std::optional<ImageAddr> address_of(FileOffset offset) override { return image_.image_address(offset); }
   std::optional<engine::inproc::FunctionFacts> function_at(ImageAddr address) override;
+  std::optional<engine::inproc::EntryFacts> entry_at(ImageAddr address) override;
+  std::optional<x86::CodeRange> code_around(ImageAddr address) override;
+  std::span<const uint64_t> ways_in() override;
+  std::vector<x86::CodeRange> pieces() override;
+  std::vector<x86::CodeRange> data() override;
   std::vector<x86::CodeRange> text() override;
   std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) override;
   std::optional<GoFacts> go_facts() override { return go_facts_; }
@@ -24,11 +34,16 @@ class PatchFacts final : public engine::inproc::TextFacts {
   Bytes filler_behind(ImageAddr end) const;
   std::string why_forbidden(const symbols::FunctionSymbol& function, uint64_t begin, uint64_t end) const;
   void read_restartable_sequences();
+  void pair_cold_parts();
+  const std::vector<image::UnwindEntry>& unwind_entries();
   void read_go_facts();
 
   const symbols::ImageSymbols& image_;
   std::optional<GoFacts> go_facts_;
   bool parks_anywhere_ = false;
+  std::unordered_map<std::string_view, const symbols::FunctionSymbol*> cold_parents_;
+  std::optional<std::vector<image::UnwindEntry>> unwind_entries_;
+  std::optional<std::vector<uint64_t>> ways_in_;
   struct Range {
     uint64_t begin, end;
   };

@@ -173,7 +173,7 @@ Status ReturnProbes::follow(const ReturnProbe& probe, const x86::Exit& jump, con
   TRY(uint32_t finish, tail_calls_.finish(probe.code));
   TRY_STATUS(add_once(probe, {jump.address, leave, cookie, in_engine(jump)}, placed));
   for (uint64_t function : functions) {
-    const uint64_t entry = entry_address(*probe.image, ImageAddr{function}).value;
+    const uint64_t entry = entry_address(*probe.image, ImageAddr{function}, is_inproc()).value;
     TRY_STATUS(add_once(probe, {entry, take_up, cookie}, placed));
     for (const x86::Exit& exit : exits_of(*probe.image, ImageAddr{function}).exits) {
       if (exit.kind == ExitKind::ret) TRY_STATUS(add_once(probe, {exit.address, finish, cookie}, placed));

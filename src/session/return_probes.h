@@ -50,6 +50,8 @@ class ReturnProbes {
         use_kernel_returns_(use_kernel_returns),
         engine_(engine) {}
 
+  bool is_inproc() const { return !engine_.has_kernel_returns; }
+
   struct Placed {
     uint32_t code = 0;
     engine::Attachment::Kind kind = engine::Attachment::Kind::UserProbe;

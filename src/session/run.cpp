@@ -204,6 +204,8 @@ Status Session::attach(ScriptProbes::Placement placement, const view::Writer& re
     if (request_.verbose) report("Trying to attach probe: " + point(use).text + "\n");
   }
   TRY(engine::AttachReport attached, engine_.attach(placement.attachments));
+  if (request_.verbose)
+    for (const std::string& remark : attached.remarks) report("Attaching: " + remark + "\n");
   std::vector<ScriptProbes::PointFailure> failures = std::move(placement.failures);
   std::vector<ScriptProbes::PointFailure> unplaced = whole_failures(placement.attachments, attached);
   const size_t count = placement.placed - unplaced.size();

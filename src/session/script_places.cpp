@@ -240,7 +240,7 @@ Result<ArgumentPlace> ScriptPlaces::symbol(const lang::AttachSpec& probe, std::s
       if (symbol.name != name || symbol.kind == image::SymbolKind::ThreadLocal) continue;
       ArgumentPlace place;
       place.register_offset = *context_offset(instruction_pointer);
-      ImageAddr probed = entry_address(*site->image, site->address);
+      ImageAddr probed = entry_address(*site->image, site->address, is_inproc_);
       place.steps.push_back({PlaceStep::Kind::Add, int64_t(symbol.address.value) - int64_t(probed.value), 8});
       return place;
     }

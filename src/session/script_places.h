@@ -12,7 +12,8 @@ namespace uscope::session {
 
 class ScriptPlaces final : public codegen::ArgumentPlaces {
  public:
-  explicit ScriptPlaces(const ScriptTypes& types) : types_(types) {}
+  explicit ScriptPlaces(const ScriptTypes& types, bool is_inproc = false)
+      : types_(types), is_inproc_(is_inproc) {}
 
   Result<codegen::ArgumentPlace> argument(const lang::AttachSpec& probe,
                                           std::string_view name) const override;
@@ -25,6 +26,7 @@ class ScriptPlaces final : public codegen::ArgumentPlaces {
 
  private:
   const ScriptTypes& types_;
+  bool is_inproc_;
 };
 
 // Where register `dwarf_number` lies in the context of a probe (struct pt_regs); nothing for vector

@@ -32,9 +32,9 @@ Attachment& ScriptProbes::group(uint32_t code, const std::string& file, Attachme
   return attachments.emplace_back(std::move(attachment));
 }
 
-Status ScriptProbes::add_entry(const CodeAtPoint& point, const ScriptTypes::Place& place,
+Status ScriptProbes::add_entry(const CodeAtPoint& point, const ScriptTypes::Place& place, bool is_inproc,
                                std::vector<Attachment>& attachments) {
-  auto offset = place.image->file_offset(entry_address(*place.image, place.address));
+  auto offset = place.image->file_offset(entry_address(*place.image, place.address, is_inproc));
   if (!offset) return fail(point.point->text + " is not in the file");
   group(point.code, point.point->target, Attachment::Kind::UserProbe, attachments)
       .sites.push_back({*offset, point.cookie, std::nullopt});
@@ -74,7 +74,7 @@ Status ScriptProbes::add_sites(const CodeAtPoint& point, ReturnProbes& returns,
     case ProbeKind::kUretprobe: {
       auto place = types_.site(spec);
       if (!place) return fail("no function for " + spec.text);
-      return spec.kind == ProbeKind::kUprobe ? add_entry(point, *place, attachments)
+      return spec.kind == ProbeKind::kUprobe ? add_entry(point, *place, returns.is_inproc(), attachments)
                                              : add_returns(point, *place, returns, attachments);
     }
     case ProbeKind::kUsdt: {

@@ -79,7 +79,7 @@ class ScriptProbes {
 
   Status add_sites(const CodeAtPoint& point, ReturnProbes& returns,
                    std::vector<engine::Attachment>& attachments);
-  Status add_entry(const CodeAtPoint& point, const ScriptTypes::Place& place,
+  Status add_entry(const CodeAtPoint& point, const ScriptTypes::Place& place, bool is_inproc,
                    std::vector<engine::Attachment>& attachments);
   Status add_returns(const CodeAtPoint& point, const ScriptTypes::Place& place, ReturnProbes& returns,
                      std::vector<engine::Attachment>& attachments);

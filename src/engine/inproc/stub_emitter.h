@@ -51,6 +51,7 @@ struct MemoryPlaces {
 // One probe at an instruction.
 struct SiteProbe {
   ProcessAddr address;  // runs before this instruction, which starts in the window
+  ProcessAddr shown;    // what the probe takes for its place: before an endbr64, perhaps; 0: `address`
   uint32_t code = 0;    // index into Program::codes
   uint64_t cookie = 0;
   bool flags_dead = false;         // nobody reads the arithmetic flags before they are written (x86/liveness)

@@ -107,7 +107,7 @@ class Stub {
   static SiteRecord make_record(const SiteProbe& probe, bool keeps_flags) {
     SiteRecord record{};
     record.cookie = probe.cookie;
-    record.address = probe.address.value;
+    record.address = probe.shown.value != 0 ? probe.shown.value : probe.address.value;
     record.ax_offset = kBodyPushes + (keeps_flags ? 8 : 0);
     record.sp_offset = record.ax_offset + 8 + (probe.red_zone_in_use ? kRedZone : 0);
     return record;

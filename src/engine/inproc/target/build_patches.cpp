@@ -27,6 +27,7 @@ PlannedPatch moved_to_process(const PatchPlan& plan, std::span<const SiteRequest
   for (const PlannedProbe& probe : plan.probes) {
     SiteProbe here;
     here.address = {probe.address.value + bias};
+    here.shown = {sites[probe.site].address.value + bias};
     here.code = sites[probe.site].code;
     here.cookie = sites[probe.site].cookie;
     here.only_if = sites[probe.site].only_if;

@@ -1,20 +1,26 @@
 #include "engine/inproc/target/cross_jumps.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+
+#include "base/parallel.h"
+#include "x86/quick_decode.h"
 
 namespace uscope::engine::inproc {
 namespace {
 
-// Code of one object file lies together, and only there labels inside of functions are known: in very large
-// images it is enough to look around the places to patch.
 constexpr uint64_t kSmallText = uint64_t(16) << 20;
+constexpr size_t kPiecesAtOnce = 256;
+constexpr uint64_t kPiece = uint64_t(1) << 20;
 constexpr uint64_t kAround = uint64_t(4) << 20;
 
 // One bit for each address, so that asking costs next to nothing.
 class AddressSet {
  public:
-  AddressSet(uint64_t begin, uint64_t end) : begin_(begin), bits_((end - begin + 63) / 64) {}
+  AddressSet(uint64_t begin, uint64_t end) : begin_(begin), end_(end), bits_((end - begin + 63) / 64) {}
+  uint64_t begin() const { return begin_; }
+  uint64_t end() const { return end_; }
   void add(uint64_t a) { bits_[(a - begin_) / 64] |= uint64_t(1) << ((a - begin_) % 64); }
   bool has(uint64_t a) const {
     const uint64_t at = a - begin_;
@@ -22,61 +28,216 @@ class AddressSet {
   }
 
  private:
-  uint64_t begin_;
+  uint64_t begin_, end_;
   std::vector<uint64_t> bits_;
 };
 
-// What the bytes would lead to, were they a branch; 0: they are none.
-struct Targets {
-  uint64_t near = 0, wide = 0;
-};
+// What a byte would be, were it the first of a branch.
+enum class First : uint8_t { nothing, short_branch, near_branch, two_bytes, lea };
 
-Targets targets_of(const uint8_t* at, uint64_t left, uint64_t address) {
-  Targets targets;
-  const uint8_t first = at[0];
-  const bool is_short = first == 0xeb || (first & 0xf0) == 0x70 || (first & 0xfc) == 0xe0;
-  if (is_short && left >= 2) targets.near = address + 2 + uint64_t(int64_t(int8_t(at[1])));
-  const unsigned opcode = first == 0xe9 || first == 0xe8                         ? 1
-                          : first == 0x0f && left >= 2 && (at[1] & 0xf0) == 0x80 ? 2
-                                                                                 : 0;
-  if (opcode != 0 && left >= opcode + 4) {
-    int32_t distance;
-    std::memcpy(&distance, at + opcode, sizeof distance);
-    targets.wide = address + opcode + 4 + uint64_t(int64_t(distance));
-  }
-  return targets;
+constexpr std::array<First, 256> kFirst = [] {
+  std::array<First, 256> first{};
+  for (unsigned b = 0x70; b < 0x80; ++b) first[b] = First::short_branch;
+  for (unsigned b = 0xe0; b < 0xe4; ++b) first[b] = First::short_branch;
+  first[0xeb] = First::short_branch;
+  first[0xe8] = first[0xe9] = First::near_branch;
+  first[0x0f] = First::two_bytes;
+  first[0x8d] = First::lea;
+  return first;
+}();
+
+int64_t displacement(const uint8_t* at) {
+  int32_t value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
 }
 
-}  // namespace
+// Where the bytes at `at` would lead to; 0: nowhere. Six bytes can be read there.
+uint64_t target_of(First first, const uint8_t* at, uint64_t address) {
+  switch (first) {
+    case First::nothing:
+      break;
+    case First::short_branch:
+      return address + 2 + uint64_t(int64_t(int8_t(at[1])));
+    case First::near_branch:
+      return address + 5 + uint64_t(displacement(at + 1));
+    case First::two_bytes:
+      return (at[1] & 0xf0) == 0x80 ? address + 6 + uint64_t(displacement(at + 2)) : 0;
+    case First::lea:  // an address taken, of code that something may then jump to
+      return (at[1] & 0xc7) == 0x05 ? address + 6 + uint64_t(displacement(at + 2)) : 0;
+  }
+  return 0;
+}
 
-std::vector<uint64_t> find_cross_jumps(std::span<const x86::CodeRange> text,
-                                       std::span<const Interior> interiors,
-                                       const std::function<bool(uint64_t, uint64_t)>& is_branch) {
-  std::vector<uint64_t> found;
-  if (interiors.empty()) return found;
+class Scan {
+ public:
+  using IsBranch = std::function<bool(uint64_t from, uint64_t to)>;
+  Scan(IsBranch is_branch, const AddressSet& inside) : is_branch_(std::move(is_branch)), inside_(inside) {}
+
+  // The branches that begin in [from, to) of a range.
+  void run(const x86::CodeRange& range, uint64_t from, uint64_t to, std::vector<CrossJump>& found) const {
+    constexpr uint64_t longest = 6;
+    const uint64_t whole = range.end() >= longest ? std::min(to, range.end() - longest + 1) : from;
+    const uint8_t* at = range.bytes.data() + (from - range.address);
+    uint64_t address = from;
+    for (; address < whole; ++address, ++at) {
+      const First first = kFirst[*at];
+      if (first != First::nothing) look_at(target_of(first, at, address), address, found);
+    }
+    // At the very end a copy is read, with nothing behind it.
+    for (; address < to; ++address) {
+      std::array<uint8_t, longest> copy{};
+      const Bytes rest = range.bytes.subspan(address - range.address);
+      std::ranges::copy(rest.first(std::min<size_t>(rest.size(), longest)), copy.begin());
+      look_at(target_of(kFirst[copy[0]], copy.data(), address), address, found);
+    }
+  }
+
+ private:
+  void look_at(uint64_t target, uint64_t from, std::vector<CrossJump>& found) const {
+    if (target != 0 && inside_.has(target) && is_branch_(from, target)) found.push_back({from, target});
+  }
+
+  IsBranch is_branch_;
+  const AddressSet& inside_;
+};
+
+// Follows what an instruction points to as if it were a table of jumps: offsets from its start, as far as
+// they lead to code.
+class Tables {
+ public:
+  Tables(const WholeSearch& search, const AddressSet& inside) : search_(search), inside_(inside) {
+    for (const x86::CodeRange& range : search.text) {
+      low_ = std::min(low_, range.address);
+      high_ = std::max(high_, range.end());
+    }
+  }
+
+  void look_at(uint64_t table, uint64_t from, std::vector<CrossJump>& found) const {
+    const x86::CodeRange* range = nullptr;
+    for (const x86::CodeRange& each : search_.data)
+      if (each.contains(table)) range = &each;
+    if (range == nullptr) return;
+    for (uint64_t at = table - range->address; at + 4 <= range->bytes.size(); at += 4) {
+      const uint64_t target = table + uint64_t(displacement(&range->bytes[at]));
+      if (target < low_ || target >= high_) return;
+      if (inside_.has(target)) found.push_back({from, target});
+    }
+  }
+
+ private:
+  const WholeSearch& search_;
+  const AddressSet& inside_;
+  uint64_t low_ = UINT64_MAX, high_ = 0;
+};
+
+AddressSet set_of(std::span<const Interior> interiors) {
   const auto low = std::ranges::min(interiors, {}, &Interior::begin).begin;
   const auto high = std::ranges::max(interiors, {}, &Interior::end).end;
   AddressSet inside(low, high);
   for (const Interior& interior : interiors)
     for (uint64_t a = interior.begin; a < interior.end; ++a) inside.add(a);
+  return inside;
+}
+
+// Runs `work(i, found)` for each, on all processors.
+template <typename Work>
+std::vector<CrossJump> gather(size_t count, Work work) {
+  std::vector<std::vector<CrossJump>> parts(count);
+  for_each_in_parallel(count, [&](size_t i) { work(i, parts[i]); });
+  std::vector<CrossJump> found;
+  for (const auto& part : parts) found.insert(found.end(), part.begin(), part.end());
+  return found;
+}
+
+// What lies between the pieces.
+std::vector<x86::CodeRange> gaps_of(const WholeSearch& search) {
+  std::vector<x86::CodeRange> gaps;
+  for (const x86::CodeRange& range : search.text) {
+    uint64_t at = range.address;
+    auto add = [&](uint64_t end) {
+      if (end > at) gaps.push_back({at, range.bytes.subspan(at - range.address, end - at)});
+    };
+    for (auto piece = std::ranges::lower_bound(search.pieces, range.address, {}, &x86::CodeRange::address);
+         piece != search.pieces.end() && piece->address < range.end(); ++piece) {
+      add(piece->address);
+      at = std::max(at, piece->end());
+    }
+    add(range.end());
+  }
+  return gaps;
+}
+
+}  // namespace
+
+bool leads_to(const x86::CodeRange& code, uint64_t from, uint64_t to) {
+  x86::Decoder decoder(code.bytes, code.address);
+  for (;;) {
+    const uint64_t at = decoder.position();
+    auto instruction = decoder.next();
+    // What a walk through data soon comes across, and a walk through a compiler's code never.
+    if (!instruction || instruction->kind == x86::Kind::unusual_transfer ||
+        instruction->kind == x86::Kind::hlt)
+      return true;
+    const Bytes bytes = code.bytes.subspan(at - code.address);
+    if (bytes.size() > 1 && bytes[0] == 0 && bytes[1] == 0) return true;
+    // Prefixes may stand before what was found.
+    if (!instruction->covers(from)) continue;
+    if (instruction->rip_relative) return instruction->memory_target == to;
+    return instruction->relative_size != 0 && instruction->target == to;
+  }
+}
+
+std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span<const Interior> interiors) {
+  if (interiors.empty()) return {};
+  const AddressSet inside = set_of(interiors);
   uint64_t total = 0;
-  for (const x86::CodeRange& range : text) total += range.bytes.size();
-  for (const x86::CodeRange& range : text) {
+  for (const x86::CodeRange& range : search.text) total += range.bytes.size();
+  struct Piece {
+    const x86::CodeRange* range;
+    uint64_t from, to;
+  };
+  std::vector<Piece> pieces;
+  for (const x86::CodeRange& range : search.text) {
     uint64_t from = range.address, to = range.end();
     if (total > kSmallText) {
-      from = std::max(from, low - std::min(low, kAround));
-      to = std::min(to, high + kAround);
+      from = std::max(from, inside.begin() - std::min(inside.begin(), kAround));
+      to = std::min(to, inside.end() + kAround);
     }
-    for (uint64_t address = from; address < to; ++address) {
-      const uint64_t offset = address - range.address;
-      const Targets targets = targets_of(&range.bytes[offset], range.bytes.size() - offset, address);
-      for (uint64_t target : {targets.near, targets.wide})
-        if (target != 0 && inside.has(target) && is_branch(address, target)) found.push_back(target);
-    }
+    for (uint64_t at = from; at < to; at += kPiece) pieces.push_back({&range, at, std::min(to, at + kPiece)});
   }
-  std::ranges::sort(found);
-  const auto same = std::ranges::unique(found);
-  found.erase(same.begin(), same.end());
+  const Scan scan(search.is_branch, inside);
+  return gather(pieces.size(), [&](size_t i, std::vector<CrossJump>& found) {
+    scan.run(*pieces[i].range, pieces[i].from, pieces[i].to, found);
+  });
+}
+
+std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors) {
+  if (interiors.empty()) return {};
+  const AddressSet inside = set_of(interiors);
+  const Tables tables(search, inside);
+  const Scan scan([](uint64_t, uint64_t) { return true; }, inside);
+  auto walk = [&](const x86::CodeRange& piece, std::vector<CrossJump>& found) {
+    const bool is_code = x86::quick_walk(piece, [&](uint64_t address, const x86::QuickInstruction& i) {
+      if (i.target == 0) return;
+      if (inside.has(i.target)) found.push_back({address, i.target});
+      if (i.is_lea) tables.look_at(i.target, address, found);
+    });
+    if (!is_code) scan.run(piece, piece.address, piece.end(), found);
+  };
+  const size_t blocks = (search.pieces.size() + kPiecesAtOnce - 1) / kPiecesAtOnce;
+  std::vector<CrossJump> found = gather(blocks, [&](size_t block, std::vector<CrossJump>& jumps) {
+    const size_t end = std::min(search.pieces.size(), (block + 1) * kPiecesAtOnce);
+    for (size_t i = block * kPiecesAtOnce; i < end; ++i) walk(search.pieces[i], jumps);
+  });
+  for (const x86::CodeRange& gap : gaps_of(search)) scan.run(gap, gap.address, gap.end(), found);
+  // Pointers as they are, in images that are not moved about.
+  for (const x86::CodeRange& range : search.data)
+    for (uint64_t at = (8 - range.address % 8) % 8; at + 8 <= range.bytes.size(); at += 8) {
+      uint64_t value;
+      std::memcpy(&value, &range.bytes[at], sizeof value);
+      if (inside.has(value)) found.push_back({range.address + at, value});
+    }
   return found;
 }
 

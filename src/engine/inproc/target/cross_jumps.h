@@ -1,7 +1,7 @@
-// Jumps and calls from one function into the middle of another: hand-written assembly does that (mempcpy goes
-// on three bytes into memcpy), and neither function's own flow shows it to whoever patches the other. Found
-// by looking at every byte of the code as if an instruction began there; the few that lead into bytes to be
-// patched are then looked at properly. Pure.
+// Jumps and calls into the middle of bytes to be patched, wherever they come from: hand-written assembly goes
+// from one function on in another (mempcpy three bytes into memcpy), and neither function's own flow shows it
+// to whoever patches the other. Found by looking at every byte of the code as if an instruction began there;
+// the few that lead into such bytes are then looked at properly. Pure; uses several threads.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,37 @@
 
 namespace uscope::engine::inproc {
 
-// Bytes that a patch is to destroy, without its first: [begin, end).
+// Bytes that something must not lead to: [begin, end).
 struct Interior {
   uint64_t begin = 0, end = 0;
 };
 
-// The addresses in the interiors that some branch in `text` leads to. `is_branch` tells whether an
-// instruction really begins at an address, and leads there.
-std::vector<uint64_t> find_cross_jumps(std::span<const x86::CodeRange> text,
-                                       std::span<const Interior> interiors,
-                                       const std::function<bool(uint64_t from, uint64_t to)>& is_branch);
+struct CrossJump {
+  uint64_t from = 0, to = 0;
+  auto operator<=>(const CrossJump&) const = default;
+};
+
+struct CrossJumpSearch {
+  // In a large text it is enough to look around the places to patch: code of one object file lies together,
+  // and only there labels inside of functions are known.
+  std::vector<x86::CodeRange> text;
+  // Whether an instruction really begins at an address and leads there. Asked from several threads.
+  std::function<bool(uint64_t from, uint64_t to)> is_branch;
+};
+
+// What in the text leads to the interiors.
+std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span<const Interior> interiors);
+
+// The same, and more, where there are many interiors: walks through all pieces of code, and looks through the
+// tables that they point to. What is in the text but in no piece is looked at byte by byte, and so are pieces
+// that data is mixed into.
+struct WholeSearch {
+  std::vector<x86::CodeRange> text, pieces, data;
+};
+std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors);
+
+// Whether the instruction at `from`, found by walking through `code` from its start, leads to `to`. Where the
+// walk meets what no compiler writes, it may have gone astray in data: then yes, to be safe.
+bool leads_to(const x86::CodeRange& code, uint64_t from, uint64_t to);
 
 }  // namespace uscope::engine::inproc

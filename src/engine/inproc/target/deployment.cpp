@@ -104,6 +104,7 @@ Status Deployment::map_memory() {
   AreaRequest request;
   request.pieces = {{Use::shared_data, plan.shared_bytes, {}}, {Use::private_data, plan.private_bytes, {}}};
   TRY(Surgeon::Mapped mapped, guardian_.map(request));
+  timing_.add_stop(mapped.stopped_ns);
   places_.shared = mapped.pieces[0].where.start;
   places_.private_memory = mapped.pieces[1].where.start;
   places_.known = find_known_memory(pid_);
@@ -196,6 +197,7 @@ Result<Fd> Deployment::map_clusters(std::vector<Cluster>& clusters, size_t patch
     request.pieces.push_back(
         {PieceRequest::Use::code, stubs_offset(code_.plan()) + cluster.stub_bytes, cluster.text});
   TRY(Surgeon::Mapped mapped, guardian_.map(request));
+  timing_.add_stop(mapped.stopped_ns);
   for (size_t i = 0; i < clusters.size(); ++i) clusters[i].piece = mapped.pieces[i];
   return std::move(mapped.memory);
 }
@@ -242,7 +244,7 @@ Status Deployment::install(const std::vector<PlannedFile>& files, const std::vec
   std::ranges::sort(patches, {}, &Patch::address);
   timing_.building_ns = since(began);
   TRY(InstallReport installed, guardian_.install(patches, go_runtimes, semaphores));
-  timing_.stopped_ns = installed.stopped_ns;
+  timing_.add_stop(installed.stopped_ns);
   timing_.moved_threads = installed.moved_threads;
   timing_.moved_frames = installed.moved_frames;
   for (const InstallReport::Refusal& refusal : installed.refused)
@@ -278,7 +280,18 @@ Result<AttachReport> Deployment::attach(const std::vector<Attachment>& attachmen
   for (const Attachment& attachment : attachments)
     if (attachment.kind == Attachment::Kind::UserProbe) asked += attachment.sites.size();
   report.attached_sites = asked - report.failures.size();
+  report.remarks.push_back(timing_.text());
   return report;
+}
+
+std::string Deployment::Timing::text() const {
+  auto ms = [](uint64_t ns) { return double(ns) / 1e6; };
+  return fmt::format(
+      "planned in {:.1f} ms, code made in {:.1f} ms; the process was stopped {} times for {:.2f} ms in all, "
+      "at "
+      "most {:.2f} ms at once; {} threads and {} saved places were moved",
+      ms(planning_ns), ms(building_ns), stops, ms(stopped_ns), ms(longest_stop_ns), moved_threads,
+      moved_frames);
 }
 
 Result<RemoveReport> Deployment::detach() { return guardian_.remove(); }

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -40,12 +41,22 @@ class Deployment {
   // Idempotent. False: some thread is still in our code, which stays.
   Result<RemoveReport> detach();
 
-  // What the last attach() took.
+  // What start() and the last attach() took.
   struct Timing {
     uint64_t planning_ns = 0;
     uint64_t building_ns = 0;
-    uint64_t stopped_ns = 0;
+    uint64_t stopped_ns = 0;  // in all stops
+    uint64_t longest_stop_ns = 0;
+    uint32_t stops = 0;
     uint32_t moved_threads = 0, moved_frames = 0;
+
+    void add_stop(uint64_t ns) {
+      ++stops;
+      stopped_ns += ns;
+      longest_stop_ns = std::max(longest_stop_ns, ns);
+    }
+    // One sentence.
+    std::string text() const;
   };
   const Timing& timing() const { return timing_; }
 

@@ -172,6 +172,7 @@ Result<InstallRequest> decode_install_request(Bytes body) {
 std::vector<uint8_t> encode(const Surgeon::Mapped& mapped) {
   MessageWriter out;
   out.put_all(mapped.pieces);
+  out.put(mapped.stopped_ns);
   return std::move(out).take();
 }
 
@@ -181,6 +182,7 @@ Result<Surgeon::Mapped> decode_mapped(Bytes body) {
   auto pieces = read_all<Piece>(reader);
   if (!pieces) return fail(cut_off());
   mapped.pieces = std::move(*pieces);
+  mapped.stopped_ns = reader.u64();
   return mapped;
 }
 

@@ -87,15 +87,18 @@ bool Surgeon::another_is_at_work() const {
 Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request) {
   TRY([[maybe_unused]] RemoveReport leftovers, remove_leftovers(pid_));
   std::optional<Area> area;
+  uint64_t stopped_ns = 0;
   Status done = process::with_seized(pid_, {}, [&](process::SeizedProcess& process) -> Status {
+    const Clock::time_point began = Clock::now();
     // With the process in our hands nobody else can begin.
     TRY(auto journals, find_journals(pid_, process.memory()));
     TRY_STATUS(check_owners(pid_, journals));
     TRY(area, map_area(process, request));
+    stopped_ns = uint64_t((Clock::now() - began).count());
     return {};
   });
   TRY_STATUS(done);
-  Mapped mapped{std::move(area->memory), std::move(area->pieces)};
+  Mapped mapped{std::move(area->memory), std::move(area->pieces), stopped_ns};
   sessions_.push_back({area->journal, std::move(area->contents)});
   return mapped;
 }

@@ -24,6 +24,7 @@ class Surgeon {
   struct Mapped {
     Fd memory;
     std::vector<Piece> pieces;
+    uint64_t stopped_ns = 0;
   };
   Result<Mapped> map(const AreaRequest& request);
   // The memory comes from map(); patches are sorted by address and do not overlap each other or earlier ones.

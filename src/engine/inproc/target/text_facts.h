@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,15 @@ struct FunctionFacts {
   std::string forbidden;
 };
 
-// One image file. Used from one thread; what it hands out refers to the file's bytes and lives as long.
+// What patching a function's first bytes takes to know: less than all that FunctionFacts has, and cheap.
+struct EntryFacts {
+  x86::CodeRange body;  // its first part
+  bool parks_anywhere = false;
+  std::string forbidden;
+};
+
+// One image file. Several threads may ask at once; what it hands out refers to the file's bytes and lives as
+// long.
 class TextFacts {
  public:
   virtual ~TextFacts() = default;
@@ -33,6 +42,17 @@ class TextFacts {
   virtual std::optional<ImageAddr> address_of(FileOffset offset) = 0;
   // The function that holds an address; nothing if none is known to.
   virtual std::optional<FunctionFacts> function_at(ImageAddr address) = 0;
+  // The function that begins at an address; nothing if that is not known without looking closer.
+  virtual std::optional<EntryFacts> entry_at(ImageAddr) { return std::nullopt; }
+  // The function, or part of one, that holds an address: instructions begin at its start.
+  virtual std::optional<x86::CodeRange> code_around(ImageAddr address);
+  // Every place that something other than an instruction leads to (an exception, a pointer in the data, a
+  // name), sorted. Whoever has entry_at() has this.
+  virtual std::span<const uint64_t> ways_in() { return {}; }
+  // All code that is known to be some, in pieces that begin with an instruction; by address, not overlapping.
+  virtual std::vector<x86::CodeRange> pieces() { return {}; }
+  // What of the image is not code: tables of jumps are there.
+  virtual std::vector<x86::CodeRange> data() { return {}; }
   // All of the image's code.
   virtual std::vector<x86::CodeRange> text() = 0;
   // Start and size of filler of at least `size` bytes near an address, outside of its function: nothing runs
