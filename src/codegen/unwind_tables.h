@@ -83,7 +83,6 @@ struct UnwindState {
   uint64_t current =
       0;               // how many times the list was renewed << 32 | how many ranges it has; odd: the second
   uint64_t asked = 0;  // by the engine: an address was met that is in no range
-  uint64_t stack_start = 0, stack_end = 0;             // of the first thread, which stays where it is
   uint32_t rows = 0, rules = 0, code = 0, events = 0;  // the maps' numbers
   uint32_t question = 0, unused = 0;                   // the record's kind (event/plan.h) that asks
   uint64_t no_code[kChecked] = {};                     // addresses that were asked for and lead nowhere

@@ -57,10 +57,6 @@ Status Unwinding::list_code(engine::Engine& engine) {
   if (!maps) return {};  // it has ended
   std::vector<CodeRange> code;
   for (const process::Mapping& mapping : maps->all()) {
-    if (mapping.path == "[stack]") {
-      state_.stack_start = mapping.start.value;
-      state_.stack_end = mapping.end.value;
-    }
     if (!mapping.perms.execute || code.size() == codegen::kMostCodeRanges) continue;
     CodeRange range{mapping.start.value, mapping.end.value, mapping.offset.value, 0, 0, 0, 0};
     auto image = std::ranges::find(images_, key_of(mapping), &Image::key);

@@ -12,8 +12,6 @@ namespace uscope::engine::inproc {
 namespace {
 
 constexpr uint32_t word(size_t offset) { return uint32_t(1) << (offset / 8); }
-constexpr uint32_t kStackWords =
-    word(offsetof(Registers, ip)) | word(offsetof(Registers, sp)) | word(offsetof(Registers, bp));
 
 constexpr uint32_t kAllRegisters = ((uint32_t(1) << (sizeof(Registers) / 8)) - 1) &
                                    ~(word(offsetof(Registers, flags)) | word(offsetof(Registers, cs)) |
@@ -77,8 +75,6 @@ std::optional<ServedCall> served_call(int32_t helper) {
       return ServedCall{"uscope_signal"};
     case BPF_FUNC_send_signal_thread:
       return ServedCall{"uscope_signal_thread"};
-    case BPF_FUNC_get_stack:
-      return ServedCall{"uscope_stack", kStackWords, true};
     case codegen::kUnwindStack:
       return ServedCall{"uscope_unwind", kAllRegisters, true};
     case codegen::kEnterFunction:

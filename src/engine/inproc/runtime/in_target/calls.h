@@ -51,9 +51,6 @@ uint64_t uscope_cookie(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* s
 int64_t uscope_signal(uint64_t signal, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 int64_t uscope_signal_thread(uint64_t signal, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 
-int64_t uscope_stack(const Registers* registers, uint64_t* to, uint64_t size, uint64_t flags, uint64_t,
-                     Slot* slot);
-
 int64_t uscope_unwind(const Registers* registers, uint8_t* to, uint64_t size, uint64_t is_entry,
                       const MapInfo* state, Slot* slot);
 
@@ -61,6 +58,10 @@ int64_t uscope_unwind(const Registers* registers, uint8_t* to, uint64_t size, ui
 uint64_t uscope_enter(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 uint64_t uscope_leave(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 }
+
+// How many bytes from an address on can be loaded without asking anybody: those of the thread's own stack, of
+// the page that its stack pointer is in (the stub has just written to it), and those that never change.
+uint64_t certain_bytes(Slot* slot, uint64_t from);
 
 inline const SharedHeader* shared_header(const Slot* slot) {
   const auto* block = (const ThreadBlock*)slot->values;

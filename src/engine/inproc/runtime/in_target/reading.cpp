@@ -42,19 +42,6 @@ bool extend_stack(Slot* slot, uint64_t page) {
   return true;
 }
 
-// How many bytes from an address on can be loaded without asking anybody: those of the thread's own stack, of
-// the page that its stack pointer is in (the stub has just written to it), and those that never change.
-uint64_t certain_bytes(Slot* slot, uint64_t from) {
-  const uint64_t page = slot->busy & ~(kPage - 1);
-  if (from < kPage) return 0;
-  if (from >= page && from < slot->stack.end && (page >= slot->stack.begin || extend_stack(slot, page)))
-    return slot->stack.end - from;
-  if (from - page < kPage) return kPage - (from - page);
-  for (const AddressRange& range : ((const PrivateHeader*)slot->home)->constant)
-    if (from >= range.begin && from < range.end) return range.end - from;
-  return 0;
-}
-
 bool is_certain(Slot* slot, uint64_t from, uint64_t size) { return size <= certain_bytes(slot, from); }
 
 // Up to the first NUL and with it, at most `most` bytes; how many. 0: there is none in them.
@@ -80,6 +67,17 @@ uint64_t copy_until_nul(uint8_t* to, const uint8_t* from, uint64_t most) {
 }
 
 }  // namespace
+
+uint64_t certain_bytes(Slot* slot, uint64_t from) {
+  const uint64_t page = slot->busy & ~(kPage - 1);
+  if (from < kPage) return 0;
+  if (from >= page && from < slot->stack.end && (page >= slot->stack.begin || extend_stack(slot, page)))
+    return slot->stack.end - from;
+  if (from - page < kPage) return kPage - (from - page);
+  for (const AddressRange& range : ((const PrivateHeader*)slot->home)->constant)
+    if (from >= range.begin && from < range.end) return range.end - from;
+  return 0;
+}
 
 extern "C" {
 
@@ -151,46 +149,6 @@ int64_t uscope_compare_text(const uint8_t* a, uint64_t size, const uint8_t* b, u
     if (a[i] == 0) break;
   }
   return 0;
-}
-
-// The instruction, then return addresses by frame pointers. One read for many frames: the stack's next bytes
-// are copied and walked in the copy.
-int64_t uscope_stack(const Registers* registers, uint64_t* to, uint64_t size, uint64_t flags, uint64_t,
-                     Slot* slot) {
-  constexpr uint64_t kWindow = 16384, kSkip = 0xff, kUserStack = 0x100;
-  if (!(flags & kUserStack) || size % 8 != 0) {
-    zero_bytes((uint8_t*)to, size);
-    return kInvalid;
-  }
-  uint64_t window[kWindow / 8];
-  const uint64_t* in = window;  // or the stack itself, where it can be loaded
-  uint64_t begin = 0, have = 0, skip = flags & kSkip, count = 0, steps = 0;
-  const uint64_t most = size / 8;
-  auto put = [&](uint64_t address) {
-    if (skip > 0)
-      skip--;
-    else if (count < most)
-      to[count++] = address;
-  };
-  put(registers->ip);
-  uint64_t frame = registers->bp, above = registers->sp;
-  // A frame lies above the one it was called from; anything else is no frame pointer.
-  while (count < most && frame % 8 == 0 && frame >= above && frame < (uint64_t(1) << 47) && steps++ < 1024) {
-    if (frame < begin || frame + 16 > begin + have) {
-      begin = frame;
-      have = certain_bytes(slot, begin);
-      in = have >= 16 ? (const uint64_t*)begin : window;
-      if (have < 16) have = read_remote(slot, (uint8_t*)window, begin, kWindow);
-      if (have < 16) break;
-    }
-    const uint64_t* at = in + (frame - begin) / 8;
-    if (at[1] == 0) break;
-    put(at[1]);
-    above = frame + 16;
-    frame = at[0];
-  }
-  zero_bytes((uint8_t*)(to + count), size - count * 8);
-  return int64_t(count * 8);
 }
 }
 

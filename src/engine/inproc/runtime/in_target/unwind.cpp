@@ -23,21 +23,15 @@ constexpr uint64_t kExact = uint64_t(1) << 63;
 // Beside the rules: by frame pointer, in a file and in a JIT's code.
 constexpr uint32_t kByFramePointer = 0xfffffffe, kNoPlace = 0xffffffff;
 
-// The stack's words. Where nothing can be unmapped they are read as they are: the page that the stub has just
-// pushed to, and the first thread's stack. Elsewhere a piece is copied by the kernel, and read there.
+// The stack's words: as they are where memory is certain to be there, else a piece that the kernel has
+// copied.
 class StackWords {
  public:
-  StackWords(const Slot* slot, const UnwindState* state)
-      : pid_(slot->pid),
-        page_(slot->busy & ~(kPage - 1)),
-        stack_start_(state->stack_start),
-        stack_end_(state->stack_end) {}
+  explicit StackWords(Slot* slot) : slot_(slot) { move_to(slot->busy & ~(kPage - 1)); }
 
   bool read(uint64_t at, uint64_t* word) {
-    const bool is_certain =
-        (at >= stack_start_ && at < stack_end_ && stack_end_ - at >= 8) || at - page_ <= kPage - 8;
-    if (!is_certain && (at < begin_ || at + 8 > begin_ + have_) && !copy(at)) return false;
-    __builtin_memcpy(word, is_certain ? (const uint8_t*)at : copy_ + (at - begin_), 8);
+    if (at - begin_ > have_ - 8 && !move_to(at)) return false;
+    __builtin_memcpy(word, from_ + (at - begin_), 8);
     return true;
   }
 
@@ -46,11 +40,20 @@ class StackWords {
     uint64_t address, size;
   };
 
-  // One piece a page, as the kernel stops at the first that it cannot read.
-  bool copy(uint64_t at) {
-    have_ = 0;
+  bool move_to(uint64_t at) {
     if (at < kPage || at >= kHighest) return false;
+    const uint64_t certain = certain_bytes(slot_, at);
+    if (certain < 8) return copy(at);
     begin_ = at;
+    have_ = certain;
+    from_ = (const uint8_t*)at;
+    return true;
+  }
+
+  // One piece a page, as the kernel stops at the first that it cannot read.
+  bool copy(uint64_t wanted) {
+    // Frames are read from their upper ends on.
+    const uint64_t at = wanted % kPage < kBefore ? wanted : wanted - kBefore;
     Range pieces[kCopied / kPage + 1];
     uint64_t count = 0;
     for (uint64_t done = 0; done < kCopied; count++) {
@@ -59,15 +62,20 @@ class StackWords {
       done += pieces[count].size;
     }
     const Range local = {(uint64_t)copy_, kCopied};
-    const int64_t got = system_call(kProcessVmReadv, pid_, (uint64_t)&local, 1, (uint64_t)pieces, count);
-    if (got < 8) return false;
-    have_ = uint64_t(got);
-    return true;
+    const int64_t got =
+        system_call(kProcessVmReadv, slot_->pid, (uint64_t)&local, 1, (uint64_t)pieces, count);
+    const bool has_it = got >= int64_t(wanted - at + 8);
+    begin_ = has_it ? at : kHighest;
+    have_ = has_it ? uint64_t(got) : 8;
+    from_ = copy_;
+    return has_it;
   }
 
-  static constexpr uint64_t kCopied = 4096;
-  uint64_t pid_, page_, stack_start_, stack_end_;
-  uint64_t begin_ = 0, have_ = 0;
+  static constexpr uint64_t kCopied = 4096, kBefore = 512;
+  Slot* slot_;
+  // What `from_` holds: at least eight bytes, at first of an address that nobody reads.
+  uint64_t begin_ = kHighest, have_ = 8;
+  const uint8_t* from_ = nullptr;
   alignas(8) uint8_t copy_[kCopied];
 };
 
@@ -302,7 +310,7 @@ int64_t uscope_unwind(const Registers* registers, uint8_t* to, uint64_t size, ui
   if (size < kHeader + 8) return kInvalid;
   auto* state = (UnwindState*)(shared_of((MapInfo*)state_map) + state_map->elements);
   Tables tables(state, slot);
-  StackWords stack(slot, state);
+  StackWords stack(slot);
   Walk walk(registers, is_entry != 0, &tables, &stack);
   auto* addresses = (uint64_t*)(to + kHeader);
   uint64_t count = 0;
