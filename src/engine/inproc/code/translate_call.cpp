@@ -29,10 +29,14 @@ size_t clock_base(int32_t helper) {
 
 }  // namespace
 
+bool Translator::is_pairing(const bpf_insn& call) {
+  return call.imm == codegen::kEnterFunction || call.imm == codegen::kLeaveFunction;
+}
+
 bool Translator::can_inline(uint32_t at) const {
   const bpf_insn& i = code_.instructions[at];
   if (i.src_reg != 0 || facts_.functions.size() > 1) return false;
-  if (clock_base(i.imm) != 0 || i.imm == BPF_FUNC_get_current_pid_tgid) return true;
+  if (clock_base(i.imm) != 0 || i.imm == BPF_FUNC_get_current_pid_tgid || is_pairing(i)) return true;
   if (!flow_.is_known_lookup(at)) return false;
   const MapInfo& map = plan_.maps[flow_.before(at, 1).map];
   if (map.kind == Kind::Ring || !is_32_bit(map.thread_values + map.value_stride)) return false;
@@ -78,6 +82,10 @@ void Translator::inline_call(uint32_t at) {
   const Miss miss = misses.back();
   if (i.imm == BPF_FUNC_get_current_pid_tgid) {
     read_pid_tgid(miss.here);
+  } else if (i.imm == codegen::kEnterFunction) {
+    enter_function(miss.here);
+  } else if (i.imm == codegen::kLeaveFunction) {
+    leave_function(miss.here);
   } else if (size_t base = clock_base(i.imm)) {
     read_clock(base, miss.here);
   } else {

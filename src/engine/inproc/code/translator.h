@@ -3,7 +3,7 @@
 // r15), so that the runtime's calls find their arguments in place; r12 is the thread's slot; r9, r10 and r11
 // are free for the translation. What is around the code (finding the slot, saving registers) is probe_body's.
 // Parts by file: translator.cpp (the walk, jumps, memory), translate_alu.cpp, translate_atomic.cpp,
-// translate_call.cpp.
+// translate_call.cpp, translate_pairing.cpp.
 #pragma once
 
 #include <asmjit/x86.h>
@@ -101,6 +101,12 @@ class Translator {
   void lookup_only_key(const MapInfo& map, int32_t key, Label miss);
   void read_clock(size_t base, Label miss);
   void read_pid_tgid(Label miss);
+
+  // translate_pairing.cpp
+  static bool is_pairing(const bpf_insn& call);
+  void check_ticks(Label miss);
+  void enter_function(Label miss);
+  void leave_function(Label miss);
   asmjit::x86::Mem constant(uint64_t value);
   Label full_miss(uint32_t at);
 
