@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr int kPause = 30;  // milliseconds
+constexpr int kPause = 60;  // milliseconds
 jmp_buf escape;
 ucontext_t here, other;
 

@@ -120,8 +120,7 @@ uint32_t Translator::clobbers(uint32_t at) const {
     default:
       if (i.code != (BPF_JMP | BPF_CALL))
         return is_place(i.dst_reg) || is_place(i.src_reg) ? bits({x86::r10, x86::r11}) : 0;
-      if (can_inline(at) && is_pairing(i))
-        return bits({x86::rax, x86::rcx, x86::rdx, x86::rsi, x86::rdi});
+      if (can_inline(at) && is_pairing(i)) return bits({x86::rax, x86::rcx, x86::rdx, x86::rsi, x86::rdi});
       if (can_inline(at))
         return bits({x86::rax, x86::rcx, x86::rdx}) | (flow_.is_known_lookup(at) ? 0 : bits({x86::rsi}));
       return bits({x86::rax, x86::rdi, x86::rsi, x86::rdx, x86::rcx, x86::r8, x86::r9, x86::r10, x86::r11});

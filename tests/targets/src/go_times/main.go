@@ -35,7 +35,7 @@ func wanders(depth int) int64 {
 	start := time.Now()
 	thread := syscall.Gettid()
 	for i := 0; i < 3; i++ {
-		time.Sleep(time.Duration(3+depth) * time.Millisecond)
+		time.Sleep(time.Duration(30+depth) * time.Millisecond)
 		runtime.Gosched()
 	}
 	if grow(200) == 0 {
@@ -65,7 +65,7 @@ func panics(i int) int64 {
 func survives(i int) {
 	defer func() {
 		if recover() != nil {
-			time.Sleep(30 * time.Millisecond)
+			time.Sleep(60 * time.Millisecond)
 		}
 	}()
 	panics(i)
