@@ -196,6 +196,19 @@ void CodeGenerator::clock(std::string_view mode, lang::Span span) {
   unsupported(span, fmt::format("nsecs({})", mode));
 }
 
+// A function's floating-point result is in the first vector register; a long double is in none.
+void CodeGenerator::store_real_result(const Expr& expr, const Type& want, Place to) {
+  if (want.size() > 8)
+    return unit_.problem(expr.span, "`retval` is in a floating-point register that probes do not see");
+  if (!unit_.inputs.vector_offset)
+    return unit_.problem(expr.span,
+                         "`retval` is in a vector register, which the kernel does not show to probes; try "
+                         "--engine inproc");
+  reads_result_ = true;
+  asm_.load(Width::B8, R0, kContext, int32_t(*unit_.inputs.vector_offset));
+  asm_.store(width_of(want.size()), to.base, to.offset, R0);
+}
+
 void CodeGenerator::store_builtin(const Expr& expr, const std::string& name, Place to, const Type& want) {
   uint64_t size = size_of(want);
   if (name == "comm" && want.is(TypeKind::kString)) {
@@ -205,6 +218,7 @@ void CodeGenerator::store_builtin(const Expr& expr, const std::string& name, Pla
     asm_.call(BPF_FUNC_get_current_comm);
     return;
   }
+  if (name == "retval" && want.is(TypeKind::kFloat)) return store_real_result(expr, want, to);
   if (name == "probetype" && want.is(TypeKind::kString))
     return store_text(to, lang::probe_type(site_.attach->kind), size);
   if (name == "probe" && want.is(TypeKind::kString)) {

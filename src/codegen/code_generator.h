@@ -175,6 +175,7 @@ class CodeGenerator {
 
   // builtin.cpp
   void builtin(const Expr& expr, const std::string& name);
+  void store_real_result(const Expr& expr, const Type& want, Place to);
   void store_builtin(const Expr& expr, const std::string& name, Place to, const Type& want);
   void pid_tid(bool is_tid, bool in_namespace);
   void argument_number(const Expr& expr, const std::string& name, int number);

@@ -179,7 +179,9 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
       return Type::uint64();
     }
     if (scope_->attach_points && scope_->attach_points->size() == 1) {
-      if (auto known = types_.return_type(scope_->attach_points->front()); known && known->is_scalar())
+      auto known = types_.return_type(scope_->attach_points->front());
+      if (known && known->is(TypeKind::kFloat)) return *known;
+      if (known && known->is_scalar())
         return known->is_reference() ? Type::pointer(known->pointee(), known->address_space())
                                      : known->as_read();
     }

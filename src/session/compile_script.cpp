@@ -70,8 +70,9 @@ std::optional<lang::TypedProgram> ScriptCompiler::compile(std::string& messages)
 Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& program,
                                                    std::optional<pid_t> child, const ChosenEngine& engine,
                                                    std::string& messages) const {
-  ScriptPlaces places(types_, engine.is_inproc);
   codegen::Inputs inputs;
+  if (engine.is_inproc) inputs.vector_offset = uint32_t(sizeof(engine::inproc::Registers));
+  ScriptPlaces places(types_, engine.is_inproc, inputs.vector_offset);
   inputs.sources = &sources_;
   lang::Diagnostics diagnostics;
   inputs.diagnostics = &diagnostics;

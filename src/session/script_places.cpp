@@ -18,18 +18,31 @@ using image::LocPiece;
 
 constexpr uint32_t instruction_pointer = 16;
 
-Status add_steps(const std::vector<LocOp>& ops, ImageAddr site, ArgumentPlace& place) {
+// DWARF's numbers of xmm0 to xmm15.
+constexpr uint32_t first_vector = 17, last_vector = 32;
+bool is_vector(uint32_t number) { return number >= first_vector && number <= last_vector; }
+
+constexpr const char* not_shown =
+    "it is in a vector register, which the kernel does not show to probes; try --engine inproc";
+
+Status add_steps(const LocPiece& piece, ImageAddr site, std::optional<uint32_t> vector_offset,
+                 ArgumentPlace& place) {
   bool started = false;
   auto start = [&](uint32_t number) -> Status {
     if (started) return fail("it is computed from several registers");
     auto offset = context_offset(number);
-    if (!offset) return fail("it is in a vector register, which the kernel does not show to probes");
+    if (!offset && is_vector(number) && vector_offset) {
+      if (piece.kind != LocPiece::Kind::Register) return fail("it is computed from a vector register");
+      if (piece.bit_size > 64) return fail("it fills a whole vector register");
+      offset = *vector_offset + (number - first_vector) * 8;
+    }
+    if (!offset) return fail(is_vector(number) ? not_shown : "it is in a register that probes do not see");
     place.start = ArgumentPlace::Start::Register;
     place.register_offset = *offset;
     started = true;
     return {};
   };
-  for (const LocOp& op : ops) {
+  for (const LocOp& op : piece.ops) {
     switch (op.code) {
       case LocOp::Code::Register:
         TRY_STATUS(start(op.number));
@@ -63,10 +76,10 @@ Status add_steps(const std::vector<LocOp>& ops, ImageAddr site, ArgumentPlace& p
 }
 
 Result<ArgumentPlace> find_place(const std::vector<image::dwarf::Variable>& variables, std::string_view name,
-                                 ImageAddr site) {
+                                 ImageAddr site, std::optional<uint32_t> vector_offset) {
   for (const auto& variable : variables) {
     if (variable.name != name) continue;
-    auto place = to_place(variable.location, site);
+    auto place = to_place(variable.location, site, vector_offset);
     if (!place) return fail(std::move(place.error()).while_doing("`" + variable.name + "`"));
     return place;
   }
@@ -76,7 +89,7 @@ Result<ArgumentPlace> find_place(const std::vector<image::dwarf::Variable>& vari
 // The 64-bit register behind a name of any width.
 Result<uint32_t> register_offset(const image::UsdtRegister& reg) {
   auto offset = context_offset(reg.number);
-  if (!offset) return fail("it is in a vector register, which the kernel does not show to probes");
+  if (!offset) return fail("it is in a vector register, which is shown as an integer nowhere");
   return *offset;
 }
 
@@ -119,7 +132,8 @@ std::optional<uint32_t> context_offset(uint32_t number) {
 
 namespace {
 
-Result<ArgumentPlace> piece_place(const LocPiece& piece, ImageAddr site) {
+Result<ArgumentPlace> piece_place(const LocPiece& piece, ImageAddr site,
+                                  std::optional<uint32_t> vector_offset) {
   ArgumentPlace place;
   switch (piece.kind) {
     case LocPiece::Kind::OptimizedOut:
@@ -138,18 +152,19 @@ Result<ArgumentPlace> piece_place(const LocPiece& piece, ImageAddr site) {
     }
   }
   if (piece.bit_offset != 0) return fail("it is a part of a register");
-  TRY_STATUS(add_steps(piece.ops, site, place));
+  TRY_STATUS(add_steps(piece, site, vector_offset, place));
   return place;
 }
 
 }  // namespace
 
-Result<ArgumentPlace> to_place(const image::Location& location, ImageAddr site) {
+Result<ArgumentPlace> to_place(const image::Location& location, ImageAddr site,
+                               std::optional<uint32_t> vector_offset) {
   if (location.pieces.empty()) return fail("it has no place here");
-  if (location.pieces.size() == 1) return piece_place(location.pieces.front(), site);
+  if (location.pieces.size() == 1) return piece_place(location.pieces.front(), site, vector_offset);
   ArgumentPlace whole;
   for (const LocPiece& piece : location.pieces) {
-    TRY(ArgumentPlace place, piece_place(piece, site));
+    TRY(ArgumentPlace place, piece_place(piece, site, vector_offset));
     if (piece.bit_size == 0 || piece.bit_size % 8 != 0)
       return fail("it is spread over several places of unknown sizes");
     whole.parts.push_back({std::move(place), uint32_t(piece.bit_size / 8)});
@@ -163,14 +178,17 @@ Result<ArgumentPlace> ScriptPlaces::argument(const lang::AttachSpec& probe, std:
   if (!site) return fail("the place of " + probe.text + " is not known");
   auto function = site->image->debug_info().function_at(site->address);
   if (!function) return fail("nothing is known of the arguments of " + probe.function);
-  if (function->entry == site->address) return find_place(function->parameters, name, site->address);
-  return find_place(site->image->debug_info().variables_at(site->address), name, site->address);
+  if (function->entry == site->address)
+    return find_place(function->parameters, name, site->address, vector_offset_);
+  return find_place(site->image->debug_info().variables_at(site->address), name, site->address,
+                    vector_offset_);
 }
 
 Result<ArgumentPlace> ScriptPlaces::local(const lang::AttachSpec& probe, std::string_view name) const {
   auto site = types_.site(probe);
   if (!site) return fail("the place of " + probe.text + " is not known");
-  return find_place(site->image->debug_info().variables_at(site->address), name, site->address);
+  return find_place(site->image->debug_info().variables_at(site->address), name, site->address,
+                    vector_offset_);
 }
 
 Result<ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site) {

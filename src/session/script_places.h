@@ -12,8 +12,10 @@ namespace uscope::session {
 
 class ScriptPlaces final : public codegen::ArgumentPlaces {
  public:
-  explicit ScriptPlaces(const ScriptTypes& types, bool is_inproc = false)
-      : types_(types), is_inproc_(is_inproc) {}
+  // `vector_offset` as codegen::Inputs has it.
+  explicit ScriptPlaces(const ScriptTypes& types, bool is_inproc = false,
+                        std::optional<uint32_t> vector_offset = {})
+      : types_(types), is_inproc_(is_inproc), vector_offset_(vector_offset) {}
 
   Result<codegen::ArgumentPlace> argument(const lang::AttachSpec& probe,
                                           std::string_view name) const override;
@@ -27,6 +29,7 @@ class ScriptPlaces final : public codegen::ArgumentPlaces {
  private:
   const ScriptTypes& types_;
   bool is_inproc_;
+  std::optional<uint32_t> vector_offset_;
 };
 
 // Where register `dwarf_number` lies in the context of a probe (struct pt_regs); nothing for vector
@@ -34,7 +37,8 @@ class ScriptPlaces final : public codegen::ArgumentPlaces {
 std::optional<uint32_t> context_offset(uint32_t dwarf_number);
 // The place as steps from a register. `site` is the probed instruction, from which static addresses are
 // counted.
-Result<codegen::ArgumentPlace> to_place(const image::Location& location, ImageAddr site);
+Result<codegen::ArgumentPlace> to_place(const image::Location& location, ImageAddr site,
+                                        std::optional<uint32_t> vector_offset = {});
 Result<codegen::ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site);
 
 }  // namespace uscope::session

@@ -315,7 +315,17 @@ std::optional<lang::Type> ScriptTypes::return_type(const AttachSpec& probe) cons
   auto at = site(probe);
   auto function = at ? at->image->debug_info().function_at(at->address) : std::nullopt;
   if (!function) return std::nullopt;
-  return to_type(*at->image, function->return_type);
+  if (function->return_type) return to_type(*at->image, function->return_type);
+  // Go's only result, if it is in a register of its own kind; other results are as the register has them.
+  const image::dwarf::Variable* only = nullptr;
+  for (const auto& parameter : function->parameters) {
+    if (!parameter.is_result) continue;
+    if (only != nullptr) return std::nullopt;
+    only = &parameter;
+  }
+  if (only == nullptr) return to_type(*at->image, function->return_type);
+  lang::Type type = to_type(*at->image, only->type);
+  return type.is(lang::TypeKind::kFloat) ? std::optional(type) : std::nullopt;
 }
 
 std::optional<lang::Type> ScriptTypes::global(const AttachSpec& probe, std::string_view name) const {

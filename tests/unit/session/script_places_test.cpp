@@ -59,6 +59,19 @@ TEST(ScriptPlaces, AStaticVariableIsCountedFromTheProbe) {
   EXPECT_EQ(place->steps[0].amount, 0x3010);
 }
 
+TEST(ScriptPlaces, AVectorRegisterWhereTheEngineShowsThem) {
+  auto at = [](LocPiece::Kind kind, uint32_t number, uint64_t bits) {
+    image::Location location = one_piece(kind, {{LocOp::Code::Register, number, 0}});
+    location.pieces[0].bit_size = bits;
+    return to_place(location, {0x1000}, 168);
+  };
+  EXPECT_EQ(at(LocPiece::Kind::Register, 17, 64)->register_offset, 168u);
+  EXPECT_EQ(at(LocPiece::Kind::Register, 32, 0)->register_offset, 168u + 15 * 8);
+  EXPECT_FALSE(at(LocPiece::Kind::Register, 17, 128)) << "only its lower half is known";
+  EXPECT_FALSE(at(LocPiece::Kind::Memory, 17, 64)) << "no address is in a vector register";
+  EXPECT_FALSE(at(LocPiece::Kind::Register, 33, 64)) << "st0";
+}
+
 TEST(ScriptPlaces, WhatCannotBeComputedIsSaid) {
   EXPECT_NE(to_place(one_piece(LocPiece::Kind::Register, {{LocOp::Code::Register, 17, 0}}), {0})
                 .error()

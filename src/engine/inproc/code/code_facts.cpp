@@ -14,6 +14,7 @@ using codegen::MapKind;
 
 constexpr uint8_t kMayGoto = BPF_JMP | 0xe0;  // BPF_JCOND
 constexpr uint32_t kAllWords = (uint32_t(1) << (sizeof(Registers) / 8)) - 1;
+constexpr uint32_t kAllVectors = (uint32_t(1) << kVectors) - 1;
 constexpr uint32_t kFlagsWord = uint32_t(1) << (offsetof(Registers, flags) / 8);
 
 bool is_wide(const bpf_insn& i) { return i.code == (BPF_LD | BPF_IMM | BPF_DW); }
@@ -140,6 +141,7 @@ class Analysis {
     for (uint32_t i = 1; held && i < all_.size(); i++)
       if (!is_second_half_[i] && writes_destination(all_[i]) && all_[i].dst_reg == 6) held = false;
     if (!held) {
+      facts_.vectors = reads_vectors_somehow() ? kAllVectors : 0;
       facts_.context_words = kAllWords & ~kFlagsWord;
       facts_.needs_site = true;
       return;
@@ -149,12 +151,15 @@ class Analysis {
       if (is_second_half_[i]) continue;
       const bpf_insn& each = all_[i];
       const bool reads = each.src_reg == 6 && !is_call(each) && !is_wide(each) && each.code != kMayGoto;
-      if (reads && BPF_CLASS(each.code) == BPF_LDX)
+      if (reads && BPF_CLASS(each.code) == BPF_LDX) {
         facts_.context_words |= word_at(each.off);
-      else if (reads && each.code == (BPF_ALU64 | BPF_MOV | BPF_X) && goes_to_call(i))
+        facts_.vectors |= vector_at(each.off);
+      } else if (reads && each.code == (BPF_ALU64 | BPF_MOV | BPF_X) && goes_to_call(i))
         continue;
-      else if (reads && BPF_SRC(each.code) == BPF_X)
+      else if (reads && BPF_SRC(each.code) == BPF_X) {
         facts_.context_words |= kAllWords & ~kFlagsWord;
+        if (reads_vectors_somehow()) facts_.vectors = kAllVectors;
+      }
       if (each.dst_reg == 6 && (BPF_CLASS(each.code) == BPF_ST || BPF_CLASS(each.code) == BPF_STX))
         facts_.context_words |= kAllWords & ~kFlagsWord;
     }
@@ -162,6 +167,18 @@ class Analysis {
   }
   static uint32_t word_at(int16_t offset) {
     return offset >= 0 && size_t(offset) < sizeof(Registers) ? uint32_t(1) << (offset / 8) : 0;
+  }
+  static uint32_t vector_at(int16_t offset) {
+    const int32_t number = (offset - int32_t(sizeof(Registers))) / 8;
+    return offset >= int32_t(sizeof(Registers)) && number < int32_t(kVectors) ? uint32_t(1) << number : 0;
+  }
+  // Where it is not followed which register holds the context.
+  bool reads_vectors_somehow() const {
+    for (uint32_t i = 0; i < all_.size(); i++)
+      if (!is_second_half_[i] && BPF_CLASS(all_[i].code) == BPF_LDX && all_[i].src_reg != 10 &&
+          vector_at(all_[i].off) != 0)
+        return true;
+    return false;
   }
   // Whether the context is handed to a call whose needs are known.
   bool goes_to_call(uint32_t at) const {

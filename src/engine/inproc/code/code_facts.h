@@ -25,6 +25,8 @@ struct CodeFacts {
   // Words of Registers that are read, as bits. R6 only ever holds the context where context_in_r6.
   uint32_t context_words = 0;
   bool context_in_r6 = false;
+  // Vector registers whose lower halves are read, as bits; they lie behind Registers in the context.
+  uint32_t vectors = 0;
   bool needs_site = false;
   // By instruction: the map whose address (or whose value's) the 16-byte load stands for, or -1.
   std::vector<int32_t> map_of_load;

@@ -32,6 +32,9 @@ struct Registers {
   uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 
+// Behind them in a context, 8 bytes each: what the kernel's context has not.
+inline constexpr uint32_t kVectors = 16;
+
 // An entry that waits for its exit. A thread has a table of them at its slot's far end, in sets.
 struct OpenCall {
   uint64_t sp;  // 0: free
@@ -76,11 +79,13 @@ struct Slot {
   uint64_t home;       // address of the PrivateHeader
   AddressRange stack;  // a part of the thread's stack, up to its top, that is known to be mapped; or empty
   Registers registers;
+  uint64_t vectors[kVectors];  // the lower 8 bytes of xmm0 and on: where the context goes on
   struct {
     uint32_t count, first;  // free elements kept for this thread, linked through Element::next
   } free_elements[64];      // by map; those of later maps keep none
 };
 static_assert(sizeof(Slot) <= kSlotHeader);
+static_assert(offsetof(Slot, vectors) == offsetof(Slot, registers) + sizeof(Registers));
 
 struct PrivateHeader {
   uint64_t alive;
