@@ -100,6 +100,7 @@ Result<session::RunRequest> run_request(const ScriptOptions& options) {
     request.pid = *options.pid;
   }
   request.dwarf_pids = options.dwarf_pids;
+  request.follows_forks = options.follows_forks;
   request.command_line = options.parameters;
   request.command = options.command;
   request.engine = options.engine == "kernel"   ? session::EngineChoice::Kernel

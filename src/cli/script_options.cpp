@@ -23,6 +23,7 @@ enum Long {
   kBench,
   kProbeFilter,
   kEngine,
+  kFollowFork,
   kFmt,
   kDryRun,
   kPatchable,
@@ -56,6 +57,7 @@ const std::array kLong = {
     option{"bench", no_argument, nullptr, kBench},
     option{"probe-filter", required_argument, nullptr, kProbeFilter},
     option{"engine", required_argument, nullptr, kEngine},
+    option{"follow-fork", no_argument, nullptr, kFollowFork},
     option{"fmt", no_argument, nullptr, kFmt},
     option{"dry-run", no_argument, nullptr, kDryRun},
     option{"patchable", no_argument, nullptr, kPatchable},
@@ -202,6 +204,8 @@ bool Reader::take(int option, const std::string& value) {
       out_.engine = value;
       return value == "auto" || value == "kernel" || value == "inproc" ||
              wrong("USAGE: --engine must be 'auto', 'kernel' or 'inproc'.");
+    case kFollowFork:
+      return out_.follows_forks = true;
     case kDryRun:
       return out_.dry_run = true;
     case kPatchable:
@@ -287,6 +291,7 @@ std::string options_text() {
          "    -c, --cmd CMD         run CMD, traced from its first instruction; its end ends the script\n"
          "    --engine kernel|inproc|auto   uprobes of the kernel's, or inside the process: faster, and "
          "without root\n"
+         "    --follow-fork         trace what the process forks, too (in-process)\n"
          "    -f text|json          how results are written\n"
          "    -o, --output FILE     write results to FILE\n"
          "    -B line|full|none     when results are written: each line, in large pieces, at once\n"

@@ -33,6 +33,7 @@ struct ScriptOptions {
   std::vector<pid_t> dwarf_pids;
   std::string command;
   std::string engine = "auto";  // or kernel, inproc
+  bool follows_forks = false;
   bool json = false;
   std::string output;
   std::optional<Buffering> buffering;

@@ -61,7 +61,8 @@ struct AttachFailure {
 struct AttachReport {
   size_t attached_sites = 0;
   std::vector<AttachFailure> failures;
-  std::vector<std::string> remarks;  // how it went, for who wants to know more; one sentence each
+  std::vector<std::string> remarks;        // how it went, for who wants to know more; one sentence each
+  std::vector<std::string> awaited_files;  // not in the process yet; their sites count as attached
 };
 
 // What became of a value read from a map: one copy for each CPU (or thread), or one.
@@ -93,6 +94,10 @@ class Engine {
   virtual Status wake_on(const Fd& source) = 0;
   // No timer runs any more: the script is ending. May be called from within poll's on_record.
   virtual void stop_timers() {}
+  // What has happened to the traced process since last asked for, a sentence each: for the user.
+  virtual std::vector<std::string> take_news() { return {}; }
+  // Whether processes that the traced one has forked are traced too and still run.
+  virtual bool has_followed_children() { return false; }
   // Records that found no room, since the start.
   virtual uint64_t lost() = 0;
 

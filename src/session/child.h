@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ class Child {
   // Executes the command and holds it again at the program's own first instruction, when its libraries are
   // loaded: where an engine that works inside the process begins. An Error says why it could not be executed.
   Status hold_at_entry();
+  // The same, for a program that the command itself executes: `thread` of it is about to, once `let_go` was
+  // called. False: it did not, within a fraction of a second.
+  Result<bool> hold_at_next_entry(pid_t thread, const std::function<void()>& let_go);
   // Lets it run. An Error says why it could not be executed.
   Status release();
   // Its exit status once it has ended; nothing while it runs.
@@ -37,6 +41,9 @@ class Child {
 
  private:
   Child() = default;
+  Status run_to_entry();
+  enum class Waited { Nothing, Executed, Ended };
+  Waited wait_for_exec(pid_t& thread);
   pid_t pid_ = -1;
   Fd go_;      // one byte lets it run
   Fd failed_;  // errno of a failed exec

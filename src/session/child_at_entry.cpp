@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -137,12 +138,73 @@ Status Child::hold_at_entry() {
     if (WIFEXITED(status)) status_ = WEXITSTATUS(status);
     return fail(doing + ": it did not come to be executed");
   }
+  return run_to_entry();
+}
+
+// From the first instruction of what was executed, with the process stopped there.
+Status Child::run_to_entry() {
+  const std::string doing = "starting " + name_;
   if (auto stopped = run_to_beginning(pid_); !stopped)
     return fail(std::move(stopped).error().while_doing(doing));
   // It stops like a job in the terminal, without anybody attached, until release().
   if (::ptrace(PTRACE_DETACH, pid_, nullptr, SIGSTOP) != 0) return fail(Error::from_errno(doing, errno));
   is_at_entry_ = true;
   return {};
+}
+
+// What the command has to report while it is on its way. Signals are its own, and go on to it.
+Child::Waited Child::wait_for_exec(pid_t& thread) {
+  int status = 0;
+  // A thread that executes something becomes the first one.
+  for (pid_t tid : {thread, pid_}) {
+    if (::waitpid(tid, &status, __WALL | WNOHANG) != tid) continue;
+    if (!WIFSTOPPED(status)) {
+      if (tid != pid_) continue;
+      status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      return Waited::Ended;
+    }
+    const int event = status >> 16;
+    if (event == PTRACE_EVENT_EXEC) {
+      thread = pid_;
+      return Waited::Executed;
+    }
+    if (event == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP)
+      ::ptrace(PTRACE_LISTEN, tid, nullptr, nullptr);  // stopped as a job, and stays so
+    else
+      ::ptrace(PTRACE_CONT, tid, nullptr, event == 0 ? WSTOPSIG(status) : 0);
+    return Waited::Nothing;
+  }
+  return Waited::Nothing;
+}
+
+Result<bool> Child::hold_at_next_entry(pid_t thread, const std::function<void()>& let_go) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPatience = std::chrono::milliseconds(300);
+  if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_TRACEEXEC) != 0)
+    return fail(Error::from_errno("following " + name_ + " through exec", errno));
+  for (const auto give_up = Clock::now() + kPatience; Clock::now() < give_up;) {
+    let_go();
+    switch (wait_for_exec(thread)) {
+      case Waited::Ended:
+        return false;
+      case Waited::Executed:
+        ::ptrace(PTRACE_SETOPTIONS, pid_, nullptr, PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
+        TRY_STATUS(run_to_entry());
+        return true;
+      case Waited::Nothing:
+        ::usleep(200);
+    }
+  }
+  // The file could not be executed; a shell may look elsewhere now.
+  ::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
+  int status = 0;
+  if (::waitpid(thread, &status, __WALL) != thread || !WIFSTOPPED(status)) {
+    if (thread == pid_) status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return false;
+  }
+  const int event = status >> 16;
+  ::ptrace(PTRACE_DETACH, thread, nullptr, event == 0 ? WSTOPSIG(status) : 0);
+  return false;
 }
 
 }  // namespace uscope::session

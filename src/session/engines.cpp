@@ -30,9 +30,16 @@ std::optional<std::string> why_not_inproc(const lang::TypedProgram& program, std
 }  // namespace
 
 Result<ChosenEngine> choose_engine(EngineChoice choice, const lang::TypedProgram& program,
-                                   std::optional<pid_t> pid) {
+                                   std::optional<pid_t> pid, bool follows_forks) {
+  if (choice == EngineChoice::Kernel && follows_forks)
+    return fail(Error("--follow-fork needs the in-process engine").with_hint("add --engine inproc"));
   if (choice == EngineChoice::Kernel) return ChosenEngine{false, "as asked"};
   const auto why_not = why_not_inproc(program, pid);
+  if (follows_forks && choice == EngineChoice::Auto) {
+    if (why_not)
+      return fail("--follow-fork needs the in-process engine, which cannot run this script: " + *why_not);
+    return ChosenEngine{true, "--follow-fork needs it"};
+  }
   if (choice == EngineChoice::Inproc) {
     if (why_not) return fail("--engine inproc cannot run this script: " + *why_not);
     return ChosenEngine{true, "as asked"};
@@ -40,7 +47,8 @@ Result<ChosenEngine> choose_engine(EngineChoice choice, const lang::TypedProgram
   return ChosenEngine{false, why_not ? "the in-process engine cannot: " + *why_not : "the default"};
 }
 
-std::unique_ptr<engine::Engine> EngineMaker::make(const ChosenEngine& chosen, std::optional<pid_t> pid) {
+std::unique_ptr<engine::Engine> EngineMaker::make(const ChosenEngine& chosen, std::optional<pid_t> pid,
+                                                  Child* child, bool follows_forks) {
   if (!chosen.is_inproc) return std::make_unique<engine::kernel::KernelEngine>();
   auto facts = [this](const std::string& file) -> Result<engine::inproc::TextFacts*> {
     std::unique_ptr<PatchFacts>& known = facts_[file];
@@ -50,7 +58,15 @@ std::unique_ptr<engine::Engine> EngineMaker::make(const ChosenEngine& chosen, st
     }
     return known.get();
   };
-  return std::make_unique<engine::inproc::InprocEngine>(*pid, facts);
+  engine::inproc::LifeOptions life;
+  life.follows_forks = follows_forks;
+  if (child != nullptr) {
+    life.exec.hold = [child](pid_t thread, const std::function<void()>& let_go) {
+      return child->hold_at_next_entry(thread, let_go);
+    };
+    life.exec.release = [child] { (void)child->release(); };
+  }
+  return std::make_unique<engine::inproc::InprocEngine>(*pid, facts, std::move(life));
 }
 
 }  // namespace uscope::session

@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "lang/typed_program.h"
+#include "session/child.h"
 #include "session/patch_facts.h"
 #include "session/script_types.h"
 
@@ -25,13 +26,15 @@ struct ChosenEngine {
 
 // An Error where the one that was asked for cannot run the script.
 Result<ChosenEngine> choose_engine(EngineChoice choice, const lang::TypedProgram& program,
-                                   std::optional<pid_t> pid);
+                                   std::optional<pid_t> pid, bool follows_forks);
 
 // Makes it. `types` keeps the images that the in-process engine looks at.
 class EngineMaker {
  public:
   explicit EngineMaker(ScriptTypes& types) : types_(types) {}
-  std::unique_ptr<engine::Engine> make(const ChosenEngine& chosen, std::optional<pid_t> pid);
+  // `child`: the process, where uscope has started it; stays where it is.
+  std::unique_ptr<engine::Engine> make(const ChosenEngine& chosen, std::optional<pid_t> pid, Child* child,
+                                       bool follows_forks);
 
  private:
   ScriptTypes& types_;

@@ -52,6 +52,12 @@ void PatchFacts::pair_cold_parts() {
       parent->second = &function;
 }
 
+std::optional<FileOffset> PatchFacts::offset_of(std::string_view function) {
+  auto found = std::ranges::find(image_.functions(), function, &FunctionSymbol::name);
+  if (found == image_.functions().end()) return std::nullopt;
+  return image_.file_offset(found->address);
+}
+
 // Since Go 1.14 a signal can park a goroutine at nearly any instruction. Where it goes on is then kept on its
 // stack, which only the runtime's list of goroutines leads to.
 void PatchFacts::read_go_facts() {

@@ -19,6 +19,7 @@ class PatchFacts final : public engine::inproc::TextFacts {
   explicit PatchFacts(const symbols::ImageSymbols& image);
 
   std::optional<ImageAddr> address_of(FileOffset offset) override { return image_.image_address(offset); }
+  std::optional<FileOffset> offset_of(std::string_view function) override;
   std::optional<engine::inproc::FunctionFacts> function_at(ImageAddr address) override;
   std::optional<engine::inproc::EntryFacts> entry_at(ImageAddr address) override;
   std::optional<x86::CodeRange> code_around(ImageAddr address) override;

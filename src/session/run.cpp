@@ -30,6 +30,8 @@ using lang::ProbeKind;
 // Nobody tells of a process's end on kernels without pidfds; then it is looked for this often.
 constexpr auto kLookAgain = std::chrono::milliseconds(50);
 constexpr auto kKeepUp = std::chrono::milliseconds(250);  // with what a process maps; see Unwinding
+// Processes that the traced one has forked may outlive it.
+constexpr auto kAfterTheEnd = std::chrono::microseconds(20000);
 
 uint64_t boot_time_ns() {
   timespec now{};
@@ -87,7 +89,7 @@ class Session {
   Status attach(ScriptProbes::Placement placement, const view::Writer& report);
 
   // Until something ends it. A script of only begin and end probes ends by itself.
-  Status wait(Child* child, const std::optional<Target>& target);
+  Status wait(Child* child, const std::optional<Target>& target, const view::Writer& report);
 
   Status finish(bool print_maps) {
     engine_.detach();
@@ -144,6 +146,7 @@ class Session {
     return arrived_;
   }
   bool is_part_of_script(Bytes record) const;
+  void tell_news(const view::Writer& report);
   std::vector<ScriptProbes::PointFailure> leave_out_of_many(std::vector<ScriptProbes::PointFailure> failures,
                                                             const view::Writer& report) const;
   Status refuse(const std::vector<ScriptProbes::PointFailure>& failures, const view::Writer& report,
@@ -212,6 +215,10 @@ Status Session::attach(ScriptProbes::Placement placement, const view::Writer& re
   for (auto& failure : leave_out_of_many(std::move(unplaced), report)) failures.push_back(std::move(failure));
   TRY_STATUS(refuse(failures, report, count));
   has_events_ |= !placement.attachments.empty();
+  if (request_.with_warnings && request_.pid)
+    for (const std::string& file : attached.awaited_files)
+      report(fmt::format("WARNING: process {} has not loaded {}; its probes wait for it\n", *request_.pid,
+                         file));
   if (!request_.quiet) output_.attached_probes(count);
   return {};
 }
@@ -265,7 +272,12 @@ Status Session::refuse(const std::vector<ScriptProbes::PointFailure>& failures, 
   return {};
 }
 
-Status Session::wait(Child* child, const std::optional<Target>& target) {
+void Session::tell_news(const view::Writer& report) {
+  for (const std::string& text : engine_.take_news())
+    if (!request_.quiet) report("uscope: " + text + "\n");
+}
+
+Status Session::wait(Child* child, const std::optional<Target>& target, const view::Writer& report) {
   bool is_told = (child == nullptr || child->end().is_open()) && (!target || target->end.is_open());
   if (child != nullptr) TRY_STATUS(engine_.wake_on(child->end()));
   if (target) TRY_STATUS(engine_.wake_on(target->end));
@@ -277,9 +289,14 @@ Status Session::wait(Child* child, const std::optional<Target>& target) {
     if (arrived.wants_end) break;
     const auto patience = unwinding_.is_following() ? kKeepUp : std::chrono::milliseconds(1000);
     TRY_STATUS(drain(is_told && arrived.user_signals == 0 ? patience : kLookAgain));
-    if (child != nullptr && child->ended()) break;
-    if (target && !process::is_same_process(target->info)) break;
+    tell_news(report);
+    const bool has_ended =
+        (child != nullptr && child->ended()) || (target && !process::is_same_process(target->info));
+    if (has_ended && !engine_.has_followed_children()) break;
+    // Its end can be read from now on, and would wake us all the time.
+    if (has_ended) ::usleep(useconds_t(kAfterTheEnd.count()));
   }
+  tell_news(report);
   return {};
 }
 
@@ -396,7 +413,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
     TRY(Child started, Child::start(request.command, request.command_has_quotes));
     child.emplace(std::move(started));
     // What is to run inside the process needs the process to be there.
-    if (request.engine == EngineChoice::Inproc) TRY_STATUS(child->hold_at_entry());
+    if (request.engine == EngineChoice::Inproc || request.follows_forks) TRY_STATUS(child->hold_at_entry());
   }
   ProbeScope scope{request.pid, "", request.allow_unsafe, request.is_bpftrace};
   if (child) scope.pid = child->pid();
@@ -416,7 +433,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
     return 1;
   }
   show_program(request, compiler, *program, report);
-  TRY(ChosenEngine chosen, choose_engine(request.engine, *program, scope.pid));
+  TRY(ChosenEngine chosen, choose_engine(request.engine, *program, scope.pid, request.follows_forks));
   std::optional<pid_t> child_pid = child ? std::optional(child->pid()) : std::nullopt;
   auto generated = compiler.generate(*program, child_pid, chosen, messages);
   if (!generated && !messages.empty()) {
@@ -457,7 +474,8 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   if (!program->settings.series_clock_map.empty()) names.set_clock_offset(0);
 
   EngineMaker engines(compiler.types());
-  std::unique_ptr<engine::Engine> engine = engines.make(chosen, scope.pid);
+  std::unique_ptr<engine::Engine> engine =
+      engines.make(chosen, scope.pid, child ? &*child : nullptr, request.follows_forks);
   Session session(request, *program, compiled, *engine, output, names, unwinding);
   TRY_STATUS(session.load());
   if (request.mode != ScriptMode::Run) return session.try_out(report);
@@ -465,7 +483,7 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   TRY_STATUS(session.attach(std::move(placement), report));
   request.on_attached();
   if (child) TRY_STATUS(child->release());
-  TRY_STATUS(session.wait(child ? &*child : nullptr, target));
+  TRY_STATUS(session.wait(child ? &*child : nullptr, target, report));
   TRY_STATUS(session.finish(program->settings.print_maps_on_exit));
   if (auto map = returns.unreported_map())
     if (uint64_t calls = session.sum_of(*map); calls != 0)

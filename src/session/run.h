@@ -28,6 +28,7 @@ struct RunRequest {
   std::string command;  // -c: started with the script, and its end ends the script
   bool command_has_quotes = true;
   EngineChoice engine = EngineChoice::Auto;
+  bool follows_forks = false;     // --follow-fork
   std::vector<pid_t> dwarf_pids;  // --dwarf-pid: processes whose stacks are to be unwound
   bool is_bpftrace = false;       // be as strict as bpftrace
   bool allow_unsafe = false;

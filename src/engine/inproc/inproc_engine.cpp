@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "engine/inproc/code/served_calls.h"
+
 namespace uscope::engine::inproc {
 namespace {
 
@@ -17,6 +19,17 @@ constexpr std::chrono::milliseconds kLookEvery{5};
 constexpr std::chrono::seconds kClockEvery{1};
 // A uscope that was stopped for an hour does not have to make up for every millisecond of it.
 constexpr int kMostRunsAtOnce = 1000;
+
+// Calls kNotice: the probes by which the target tells us of itself.
+codegen::Code notice_code(uint32_t kind) {
+  codegen::Code code;
+  code.name = "notice";
+  code.instructions = {{BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_1, 0, 0, int32_t(kind)},
+                       {BPF_JMP | BPF_CALL, 0, 0, 0, kNotice},
+                       {BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0},
+                       {BPF_JMP | BPF_EXIT, 0, 0, 0, 0}};
+  return code;
+}
 
 SharedHeader& header_of(std::span<uint8_t> shared) { return *reinterpret_cast<SharedHeader*>(shared.data()); }
 
@@ -39,10 +52,14 @@ std::string why_not_here(AttachKind kind) {
 Status InprocEngine::load(const codegen::Program& program) {
   if (code_) return fail("an in-process engine loads one program");
   program_ = program;
-  TRY(code_, TargetCode::compile(program));
+  codegen::Program with_notices = program;
+  const auto codes = uint32_t(program.codes.size());
+  for (uint32_t kind : {kLibraryNotice, kExecNotice}) with_notices.codes.push_back(notice_code(kind));
+  TRY(code_, TargetCode::compile(with_notices));
   TRY(deployment_, Deployment::start(pid_, *code_));
   const std::span<uint8_t> shared = deployment_->shared();
-  header_of(shared).pid = uint32_t(pid_);
+  life_ = std::make_unique<TargetLife>(pid_, *deployment_, facts_, life_options_, codes + kLibraryNotice,
+                                       codes + kExecNotice);
   clock_.publish(header_of(shared).clock);
   clock_published_ = Clock::now();
   TRY(own_, OwnCode::place(*code_, shared));
@@ -67,7 +84,8 @@ Status InprocEngine::attach_event(const Attachment& attachment) {
 
 Result<AttachReport> InprocEngine::attach(const std::vector<Attachment>& attachments) {
   if (!deployment_) return fail("attaching without a program");
-  TRY(AttachReport report, deployment_->attach(attachments, facts_));
+  TRY(AttachReport report, life_->attach(attachments));
+  wakers_.push_back({life_->source().get(), POLLIN, 0});
   is_attached_ = true;
   for (size_t i = 0; i < attachments.size(); ++i) {
     if (attachments[i].kind == AttachKind::UserProbe) continue;
@@ -122,6 +140,7 @@ Result<size_t> InprocEngine::poll(std::chrono::milliseconds timeout,
       clock_.publish(header_of(deployment_->shared()).clock);
       clock_published_ = Clock::now();
     }
+    if (is_attached_) life_->look();
     if (size_t count = read_records(on_record); count > 0) return count;
     Clock::time_point until = std::min(give_up, Clock::now() + kLookEvery);
     for (const Timer& timer : timers_) until = std::min(until, timer.next);
@@ -129,13 +148,19 @@ Result<size_t> InprocEngine::poll(std::chrono::milliseconds timeout,
     if (Clock::now() >= give_up) return 0;
     // A signal is the caller's business: back to it at once.
     timespec pause{0, std::max<int64_t>(left.count(), 1000)};
-    if (::ppoll(wakers_.data(), wakers_.size(), &pause, nullptr) != 0) return read_records(on_record);
+    if (::ppoll(wakers_.data(), wakers_.size(), &pause, nullptr) == 0) continue;
+    if (is_attached_) life_->look();
+    return read_records(on_record);
   }
 }
 
 Status InprocEngine::wake_on(const Fd& source) {
   if (source.is_open()) wakers_.push_back({source.get(), POLLIN, 0});
   return {};
+}
+
+std::vector<std::string> InprocEngine::take_news() {
+  return life_ ? life_->take_news() : std::vector<std::string>();
 }
 
 Result<uint64_t> InprocEngine::cost_of_run() {
@@ -189,6 +214,7 @@ Status InprocEngine::clear(uint32_t map) {
 
 void InprocEngine::detach() {
   timers_.clear();
+  if (life_) life_->end();
   is_attached_ = false;
   if (deployment_) (void)deployment_->detach();
 }

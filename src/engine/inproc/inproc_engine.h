@@ -1,6 +1,7 @@
 // The engine inside the target: probes are jumps to compiled code in the traced process itself, which needs
-// only the right to ptrace it. One process; what its children do is not seen. Joins the parts: code/
-// compiles, target/ brings it there and takes it out, runtime/ reads what it counts and reports.
+// only the right to ptrace it. One process, and those that it forks where that is asked for. Joins the parts:
+// code/ compiles, target/ brings it there and takes it out, runtime/ reads what it counts and reports,
+// target_life keeps up with what the process does.
 //
 // Takes user probes and intervals. What only the kernel can see (profile, software events, tracepoints, the
 // kernel's own return probes) is refused, site by site, with the reason.
@@ -21,12 +22,14 @@
 #include "engine/inproc/runtime/map_store.h"
 #include "engine/inproc/runtime/ring_reader.h"
 #include "engine/inproc/target/deployment.h"
+#include "engine/inproc/target_life.h"
 
 namespace uscope::engine::inproc {
 
 class InprocEngine final : public Engine {
  public:
-  InprocEngine(pid_t pid, FactsSource facts) : pid_(pid), facts_(std::move(facts)) {}
+  InprocEngine(pid_t pid, FactsSource facts, LifeOptions life)
+      : pid_(pid), facts_(std::move(facts)), life_options_(std::move(life)) {}
   ~InprocEngine() override { detach(); }
 
   Status load(const codegen::Program& program) override;
@@ -36,6 +39,8 @@ class InprocEngine final : public Engine {
                       const std::function<void(Bytes)>& on_record) override;
   Status wake_on(const Fd& source) override;
   Result<uint64_t> cost_of_run() override;
+  std::vector<std::string> take_news() override;
+  bool has_followed_children() override { return life_ && life_->has_followed_children(); }
   uint64_t lost() override;
   Status for_each_entry(uint32_t map, const std::function<void(const MapEntry&)>& visit) override;
   Result<std::optional<MapEntry>> find_entry(uint32_t map, Bytes key) override;
@@ -60,10 +65,12 @@ class InprocEngine final : public Engine {
 
   pid_t pid_;
   FactsSource facts_;
+  LifeOptions life_options_;
   codegen::Program program_;
   // In the order of making; taken apart the other way round.
   std::unique_ptr<TargetCode> code_;
   std::unique_ptr<Deployment> deployment_;
+  std::unique_ptr<TargetLife> life_;
   std::unique_ptr<OwnCode> own_;
   ClockSource clock_;
   Clock::time_point clock_published_;

@@ -17,7 +17,7 @@ namespace {
 using Assembler = x86::Assembler;
 
 constexpr uint64_t kMayGotoRounds = 8u << 20;  // as the kernel's
-constexpr int kSigaltstack = 131, kArchPrctl = 158, kArchGetFs = 0x1003;
+constexpr int kGetPid = 39, kSigaltstack = 131, kArchPrctl = 158, kArchGetFs = 0x1003;
 constexpr uint32_t kOnStack = 1;
 
 struct RegisterPlace {
@@ -68,18 +68,46 @@ void emit_hint_number(Assembler& out, const x86::Gp& stack_pointer) {
   out.shr(stack_pointer.r32(), imm(32 - kHintBits));
 }
 
+// A forked child's first hit: rax is its private memory, which it finds wiped. It says that it is there; then
+// its probes stay off, or go on at `on` where forks are followed. Several threads may come here at once.
+void emit_forked(Assembler& out, const AreaPlaces& places, Label on, Label off) {
+  Label stays_off = out.newLabel();
+  out.movabs(x86::rbx, imm(kOffAfterFork));
+  out.cmp(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
+  out.je(off);
+  out.movabs(x86::rsi, imm(places.shared));
+  for (const x86::Gp& each : {x86::rax, x86::rcx, x86::r11}) out.push(each);
+  out.mov(x86::eax, kGetPid);
+  out.syscall();
+  out.mov(x86::edx, 1);
+  out.lock().xadd(x86::dword_ptr(x86::rsi, offsetof(SharedHeader, children_said)), x86::edx);
+  out.and_(x86::edx, imm(kMostNewChildren - 1));
+  out.mov(x86::dword_ptr(x86::rsi, x86::rdx, 2, offsetof(SharedHeader, children)), x86::eax);
+  for (const x86::Gp& each : {x86::r11, x86::rcx, x86::rax}) out.pop(each);
+  out.cmp(x86::dword_ptr(x86::rsi, offsetof(SharedHeader, follows_forks)), 0);
+  out.je(stays_off);
+  out.mov(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, shared)), x86::rsi);
+  out.movabs(x86::rbx, imm(kAlive));
+  out.mov(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
+  out.jmp(on);
+  out.bind(stays_off);
+  out.mov(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
+  out.jmp(off);
+}
+
 void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPlaces& places) {
   Label look = out.newLabel(), next = out.newLabel(), none = out.newLabel(), done = out.newLabel();
-  Label found = out.newLabel(), wrapped = out.newLabel();
+  Label found = out.newLabel(), wrapped = out.newLabel(), forked = out.newLabel(), alive = out.newLabel();
   const uint64_t first = places.private_memory + kFirstSlotHeader;
   out.align(asmjit::AlignMode::kCode, 64);
   out.bind(routines.find_slot);
   for (const x86::Gp& each : {x86::rax, x86::rbx, x86::rsi}) out.push(each);
-  // In a forked child this memory is zeroes, and its probes are off.
+  // In a forked child this memory is zeroes.
   out.mov(x86::rax, x86::ptr(routines.private_memory));
   out.movabs(x86::rbx, imm(kAlive));
   out.cmp(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
-  out.jne(none);
+  out.jne(forked);
+  out.bind(alive);
   out.movabs(x86::rsi, imm(kNewThread));
   out.or_(x86::rsi, x86::rcx);
   out.mov(x86::rdx, imm(kSlotHash));
@@ -125,6 +153,8 @@ void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPl
   out.bind(done);
   for (const x86::Gp& each : {x86::rsi, x86::rbx, x86::rax}) out.pop(each);
   out.ret();
+  out.bind(forked);
+  emit_forked(out, places, alive, none);
 }
 
 // The least that lies between the stack pointer where a signal came and its handler's: the red zone, the

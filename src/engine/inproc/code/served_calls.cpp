@@ -81,6 +81,8 @@ std::optional<ServedCall> served_call(int32_t helper) {
       return ServedCall{"uscope_enter", 0, true};
     case codegen::kLeaveFunction:
       return ServedCall{"uscope_leave", 0, true};
+    case kNotice:
+      return ServedCall{"uscope_notice"};
     default:
       return std::nullopt;
   }

@@ -7,6 +7,10 @@
 
 namespace uscope::engine::inproc {
 
+// This engine's own, beside the kernel's numbers and codegen's: tells uscope of what R1 says, and waits for
+// the answer.
+inline constexpr int32_t kNotice = 0x7f001;
+
 struct ServedCall {
   std::string_view symbol;     // in the blob
   uint32_t context_words = 0;  // words of Registers that it reads

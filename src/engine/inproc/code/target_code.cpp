@@ -62,8 +62,7 @@ class CompiledCode : public TargetCode {
     PrivateHeader header{};
     header.alive = kAlive;
     header.shared = places.shared.value;
-    header.next_index = process == Process::Own ? 0 : 1;
-    header.last_index = process == Process::Own ? 1 : shared_.thread_limit;
+    header.is_own = process == Process::Own;
     header.first_stack = {places.known.first_stack.begin.value, places.known.first_stack.end.value};
     for (size_t i = 0; i < places.known.constant.size() && i < kMostConstant; i++)
       header.constant[i] = {places.known.constant[i].begin.value, places.known.constant[i].end.value};

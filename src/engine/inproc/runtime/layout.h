@@ -13,6 +13,7 @@
 namespace uscope::engine::inproc {
 
 inline constexpr uint64_t kAlive = 0x65706f6373757375;  // in PrivateHeader; a forked child reads 0
+inline constexpr uint64_t kOffAfterFork = ~kAlive;      // what such a child puts there, once it has said so
 inline constexpr uint32_t kCacheLine = 64;
 // No more copies of a per-thread value than this; threads beyond it are not traced, and counted.
 inline constexpr uint32_t kMostThreads = 4096;
@@ -25,7 +26,10 @@ inline constexpr uint32_t kBpfStack = 512;
 inline constexpr uint32_t kChunkBytes = 65536;  // holds the largest record
 inline constexpr uint32_t kChunkCount = 2048;
 inline constexpr uint32_t kNone = 0xffffffff;
-inline constexpr uint32_t kMostConstant = 4;  // ranges of memory that never changes
+inline constexpr uint32_t kMostConstant = 4;        // ranges of memory that never changes
+inline constexpr uint32_t kMostNewChildren = 1024;  // that the reader has not looked at yet; a power of two
+
+inline constexpr uint32_t kLibraryNotice = 0, kExecNotice = 1;
 
 // As the kernel's pt_regs: what a probe's context is.
 struct Registers {
@@ -90,8 +94,7 @@ static_assert(offsetof(Slot, vectors) == offsetof(Slot, registers) + sizeof(Regi
 struct PrivateHeader {
   uint64_t alive;
   uint64_t shared;  // where the shared memory lies in this process
-  uint32_t next_index;
-  uint32_t last_index;  // exclusive
+  uint64_t is_own;  // 1: this is uscope's own process, which has the first ThreadBlock
   uint64_t pad[5];
   // Memory of the process that can be read without asking the kernel, see docs/decisions/inproc-reads.md: the
   // first thread's stack as it was at the attach, from where it grows downwards; and what never changes.
@@ -187,16 +190,27 @@ struct SharedHeader {
   uint32_t thread_limit;
   uint64_t thread_blocks;  // offset
   uint64_t thread_stride;
-  uint32_t pid;  // the target's, as uscope sees it
-  uint32_t reserved;
+  uint32_t pid;        // the target's, as uscope sees it
+  uint32_t inner_pid;  // and as it sees itself
   uint64_t cgroup_id;
   alignas(kCacheLine) TickClock clock;
   alignas(kCacheLine) uint32_t threads_used;  // ThreadBlocks that may hold something: [0, threads_used)
   uint32_t chunks_used;                       // chunks that were ever taken: [0, chunks_used)
   uint64_t hits_without_slot;
+  uint32_t threads_started;  // in all processes that share this, uscope's own aside
+  uint32_t follows_forks;    // 1: a forked child's probes switch themselves on again
+  // Forked children say here that they hit a probe: the ids they have, as they see them.
+  uint32_t children_said;
+  uint32_t children[kMostNewChildren];
+  // Threads that tell uscope something and wait, see in_target/notice.cpp.
+  uint32_t answers_notices;   // 1: uscope listens
+  uint32_t notices;           // a futex; numbered from 1
+  uint32_t notice_kinds;      // bits
+  uint32_t notices_answered;  // a futex; all up to this one
+  uint32_t exec_tid;
 };
-static_assert(sizeof(SharedHeader) <= 4096);
-inline constexpr uint64_t kMapInfosOffset = 4096;  // of MapInfo[] in shared memory
+static_assert(sizeof(SharedHeader) <= 8192);
+inline constexpr uint64_t kMapInfosOffset = 8192;  // of MapInfo[] in shared memory
 
 // The first bytes of a thread's part of the shared memory; its copies of values follow.
 struct alignas(kCacheLine) ThreadBlock {

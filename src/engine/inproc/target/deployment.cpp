@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -37,26 +39,25 @@ Status write_all(const Fd& memory, Bytes bytes, uint64_t offset) {
   return {};
 }
 
-}  // namespace
-
-// All sites of one file, whichever attachment they are of.
-struct Deployment::PlannedFile {
-  std::string name;
-  TextFacts* facts = nullptr;
-  std::vector<SiteRequest> sites;
-  std::vector<FileOffset> offsets;
-  std::set<FileOffset> semaphores;
-  struct Origin {
-    size_t attachment, site;
-  };
-  std::vector<Origin> origins;  // beside `sites`
-  ImagePlan plan;
-
-  void refuse(AttachReport& report, size_t site, std::string why) const {
-    report.failures.push_back({origins[site].attachment, origins[site].site, Error(std::move(why))});
+// What is in one file, holes left out, into another of the same size.
+Status copy_data(const Fd& from, const Fd& to, uint64_t size) {
+  std::vector<uint8_t> buffer(uint64_t(1) << 20);
+  for (off_t at = 0; uint64_t(at) < size;) {
+    at = ::lseek(from.get(), at, SEEK_DATA);
+    if (at < 0) return errno == ENXIO ? Status() : fail(Error::from_errno("keeping the maps", errno));
+    const off_t end = std::min(::lseek(from.get(), at, SEEK_HOLE), off_t(size));
+    while (at < end) {
+      const auto wanted = std::min<size_t>(buffer.size(), size_t(end - at));
+      const ssize_t got = ::pread(from.get(), buffer.data(), wanted, at);
+      if (got <= 0) return fail(Error::from_errno("keeping the maps", errno));
+      TRY_STATUS(write_all(to, Bytes(buffer).first(size_t(got)), uint64_t(at)));
+      at += got;
+    }
   }
-  void make_plan(AttachReport& report);
-};
+  return {};
+}
+
+}  // namespace
 
 // A return probe with some of its exits would count some of the calls: where one is refused, so are the
 // others, and the rest is planned without them.
@@ -90,7 +91,9 @@ void Deployment::PlannedFile::make_plan(AttachReport& report) {
 Result<std::unique_ptr<Deployment>> Deployment::start(pid_t pid, const TargetCode& code) {
   TRY(Guardian guardian, Guardian::start(pid));
   std::unique_ptr<Deployment> deployment(new Deployment(pid, code, std::move(guardian)));
-  TRY_STATUS(deployment->map_memory());
+  TRY(Fd memory, deployment->map_memory());
+  TRY_STATUS(deployment->share(std::move(memory)));
+  TRY_STATUS(code.prepare_shared(deployment->shared_));
   return deployment;
 }
 
@@ -98,21 +101,63 @@ Deployment::~Deployment() {
   if (!shared_.empty()) ::munmap(shared_.data(), shared_.size());
 }
 
-Status Deployment::map_memory() {
+// What is shared comes first in the memory that is handed back.
+Result<Fd> Deployment::map_memory() {
   using Use = PieceRequest::Use;
   const MemoryPlan& plan = code_.plan();
   AreaRequest request;
   request.pieces = {{Use::shared_data, plan.shared_bytes, {}}, {Use::private_data, plan.private_bytes, {}}};
-  TRY(Surgeon::Mapped mapped, guardian_.map(request));
+  TRY(Surgeon::Mapped mapped, guardian_->map(request));
   timing_.add_stop(mapped.stopped_ns);
   places_.shared = mapped.pieces[0].where.start;
   places_.private_memory = mapped.pieces[1].where.start;
   places_.known = find_known_memory(pid_);
-  void* here = ::mmap(nullptr, plan.shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mapped.memory.get(),
-                      off_t(mapped.pieces[0].memfd_offset));
+  TRY(remote_, process::RemoteMemory::open(pid_));
+  return std::move(mapped.memory);
+}
+
+// At the same place as before: others keep addresses of what is in it.
+Status Deployment::share(Fd memory) {
+  const uint64_t size = code_.plan().shared_bytes;
+  const int flags = MAP_SHARED | (shared_.empty() ? 0 : MAP_FIXED);
+  void* here = ::mmap(shared_.data(), size, PROT_READ | PROT_WRITE, flags, memory.get(), 0);
   if (here == MAP_FAILED) return fail(Error::from_errno("mapping the memory shared with the target", errno));
-  shared_ = {static_cast<uint8_t*>(here), plan.shared_bytes};
-  return code_.prepare_shared(shared_);
+  shared_ = {static_cast<uint8_t*>(here), size};
+  memory_ = std::move(memory);
+  return {};
+}
+
+bool Deployment::has_targets_of(size_t attachments) const {
+  return std::ranges::any_of(targets_, [&](const Target& target) {
+    return std::ranges::any_of(files_[target.file].origins, [&](const PlannedFile::Origin& origin) {
+      return origin.attachment < attachments;
+    });
+  });
+}
+
+bool Deployment::is_in_place() const {
+  return remote_ && remote_->read_value<uint64_t>(places_.private_memory).has_value();
+}
+
+Status Deployment::move_on() {
+  // There is nothing left to be taken out by the guardian of what was.
+  guardian_.reset();
+  targets_.clear();
+  files_.clear();
+  is_on_ = false;
+  TRY(Guardian guardian, Guardian::start(pid_));
+  guardian_ = std::make_unique<Guardian>(std::move(guardian));
+  TRY(Fd memory, map_memory());
+  TRY_STATUS(copy_data(memory_, memory, shared_.size()));
+  return share(std::move(memory));
+}
+
+std::vector<pid_t> Deployment::descendants() const {
+  struct stat info {};
+  if (!memory_.is_open() || ::fstat(memory_.get(), &info) != 0) return {};
+  std::vector<pid_t> found = processes_that_map(info.st_ino, pid_);
+  std::erase(found, ::getpid());
+  return found;
 }
 
 Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
@@ -145,36 +190,37 @@ Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
   return files;
 }
 
-std::vector<Deployment::Target> Deployment::find_targets(std::vector<PlannedFile>& files,
-                                                         const process::Maps& maps,
-                                                         AttachReport& report) const {
+// Those that are not in place yet.
+std::vector<Deployment::Target> Deployment::find_targets(const process::Maps& maps) const {
   std::vector<Target> targets;
-  for (size_t f = 0; f < files.size(); ++f) {
-    PlannedFile& file = files[f];
-    bool is_loaded = false;
+  for (size_t f = 0; f < files_.size(); ++f) {
+    const PlannedFile& file = files_[f];
+    if (file.plan.patches.empty()) continue;
     for (const Loading& loading : find_loadings(pid_, maps, file.name)) {
+      const bool is_known = std::ranges::any_of(targets_, [&](const Target& known) {
+        return known.file == f && known.text.start == loading.span().start;
+      });
+      if (is_known) continue;
       // Every site of a loading is shifted by the same amount: ask for the first that is mapped.
       for (size_t s = 0; s < file.sites.size(); ++s) {
         auto at = loading.code_at(file.offsets[s]);
         if (!at) continue;
         const LoadedCode code{at->value - file.sites[s].address.value, loading.code()};
-        targets.push_back({f, loading.span(), code, 0, {}});
+        targets.push_back({f, loading.span(), code, 0, {}, {}});
         for (FileOffset semaphore : file.semaphores)
           if (auto place = loading.data_at(semaphore)) targets.back().semaphores.push_back(*place);
-        is_loaded = true;
         break;
       }
     }
-    if (is_loaded || file.sites.empty()) continue;
-    for (size_t s = 0; s < file.sites.size(); ++s)
-      file.refuse(report, s, fmt::format("process {} has not loaded it", pid_));
-    file.plan.patches.clear();
   }
   return targets;
 }
 
-std::vector<Deployment::Cluster> Deployment::cluster(std::vector<Target>& targets,
-                                                     const std::vector<PlannedFile>& files) const {
+bool Deployment::is_loaded(size_t file) const {
+  return std::ranges::any_of(targets_, [&](const Target& target) { return target.file == file; });
+}
+
+std::vector<Deployment::Cluster> Deployment::cluster(std::vector<Target>& targets) const {
   std::ranges::sort(targets, {}, [](const Target& t) { return t.text.start; });
   const auto emitter = code_.emitter({0});
   std::vector<Cluster> clusters;
@@ -183,7 +229,7 @@ std::vector<Deployment::Cluster> Deployment::cluster(std::vector<Target>& target
     if (!fits) clusters.push_back({target.text, 0, {}});
     Cluster& into = clusters.back();
     into.text.size = std::max(into.text.end(), target.text.end()) - into.text.start;
-    const PlannedFile& file = files[target.file];
+    const PlannedFile& file = files_[target.file];
     into.stub_bytes += most_stub_bytes(file.plan, file.sites, *emitter);
     target.cluster = clusters.size() - 1;
   }
@@ -196,20 +242,20 @@ Result<Fd> Deployment::map_clusters(std::vector<Cluster>& clusters, size_t patch
   for (const Cluster& cluster : clusters)
     request.pieces.push_back(
         {PieceRequest::Use::code, stubs_offset(code_.plan()) + cluster.stub_bytes, cluster.text});
-  TRY(Surgeon::Mapped mapped, guardian_.map(request));
+  TRY(Surgeon::Mapped mapped, guardian_->map(request));
   timing_.add_stop(mapped.stopped_ns);
   for (size_t i = 0; i < clusters.size(); ++i) clusters[i].piece = mapped.pieces[i];
   return std::move(mapped.memory);
 }
 
-Status Deployment::install(const std::vector<PlannedFile>& files, const std::vector<Target>& targets,
-                           const std::vector<Cluster>& clusters, const Fd& memory, AttachReport& report) {
+Status Deployment::install(std::vector<Target>& targets, const std::vector<Cluster>& clusters,
+                           const Fd& memory, AttachReport& report) {
   const Clock::time_point began = Clock::now();
   TRY(process::RemoteMemory remote, process::RemoteMemory::open(pid_));
   std::vector<Patch> patches;
   std::vector<GoRuntime> go_runtimes;
   for (const Target& target : targets)
-    if (auto go = files[target.file].facts->go_facts())
+    if (auto go = files_[target.file].facts->go_facts())
       go_runtimes.push_back({{go->all_goroutines.value + target.loaded.bias},
                              {{go->preempt2.value + target.loaded.bias}, go->preempt2_size}});
   std::vector<ProcessAddr> semaphores;
@@ -228,47 +274,92 @@ Status Deployment::install(const std::vector<PlannedFile>& files, const std::vec
     const auto emitter = code_.emitter(area_at);
     const uint64_t stubs_at = stubs_offset(code_.plan());
     StubArea area{area_at + stubs_at, clusters[c].stub_bytes};
-    for (const Target& target : targets) {
+    for (Target& target : targets) {
       if (target.cluster != c) continue;
-      const PlannedFile& file = files[target.file];
+      const PlannedFile& file = files_[target.file];
       BuiltPatches built = build_patches(file.plan, file.sites, target.loaded, remote, *emitter, area);
       for (SiteRefusal& refusal : built.refused) file.refuse(report, refusal.site, std::move(refusal.reason));
       for (const auto& [patch, site] : built.sites_at) served.push_back({patch, target.file, site});
+      if (!built.patches.empty()) target.sample = built.patches.front();
       patches.insert(patches.end(), std::make_move_iterator(built.patches.begin()),
                      std::make_move_iterator(built.patches.end()));
     }
     TRY_STATUS(write_all(memory, area.bytes, offset + stubs_at));
   }
-  // From here on the probes are on.
-  TRY_STATUS(remote.write(places_.private_memory, code_.private_header(places_)));
+  // From here on the probes are on. Only once: threads change what is in it.
+  if (!is_on_) TRY_STATUS(remote.write(places_.private_memory, code_.private_header(places_)));
+  is_on_ = true;
   std::ranges::sort(patches, {}, &Patch::address);
   timing_.building_ns = since(began);
-  TRY(InstallReport installed, guardian_.install(patches, go_runtimes, semaphores));
+  TRY(InstallReport installed, guardian_->install(patches, go_runtimes, semaphores));
   timing_.add_stop(installed.stopped_ns);
   timing_.moved_threads = installed.moved_threads;
   timing_.moved_frames = installed.moved_frames;
   for (const InstallReport::Refusal& refusal : installed.refused)
+    for (Target& target : targets)
+      if (target.sample.address == patches[refusal.patch].address) target.sample = {};
+  for (const InstallReport::Refusal& refusal : installed.refused)
     for (const Served& each : served)
       if (each.patch == patches[refusal.patch].address)
-        files[each.file].refuse(report, each.site, refusal.reason);
+        files_[each.file].refuse(report, each.site, refusal.reason);
   return {};
+}
+
+// Whatever of the files is loaded and not in place yet.
+Status Deployment::bring_in(AttachReport& report) {
+  TRY(process::Maps maps, process::Maps::of(pid_));
+  std::vector<Target> targets = find_targets(maps);
+  std::vector<Cluster> clusters = cluster(targets);
+  size_t records = 0;  // in the journal
+  for (const Target& target : targets)
+    records += 2 * files_[target.file].plan.patches.size() + target.semaphores.size();
+  if (records == 0) return {};
+  TRY(Fd memory, map_clusters(clusters, records));
+  TRY_STATUS(install(targets, clusters, memory, report));
+  std::ranges::move(targets, std::back_inserter(targets_));
+  return {};
+}
+
+Result<size_t> Deployment::forget_unloaded(const process::Maps& maps) {
+  TRY(process::RemoteMemory remote, process::RemoteMemory::open(pid_));
+  std::vector<AddressSpan> gone;
+  std::erase_if(targets_, [&](const Target& target) {
+    bool is_there = std::ranges::any_of(
+        find_loadings(pid_, maps, files_[target.file].name),
+        [&](const Loading& loading) { return loading.span().start == target.text.start; });
+    if (is_there && target.sample.size != 0) {
+      std::vector<uint8_t> now(target.sample.size);
+      is_there = remote.read(target.sample.address, now) &&
+                 std::ranges::equal(now, target.sample.replacement_bytes());
+    }
+    if (!is_there) gone.push_back(target.text);
+    return !is_there;
+  });
+  if (!gone.empty()) TRY_STATUS(guardian_->forget(gone));
+  return gone.size();
+}
+
+Result<Deployment::Changes> Deployment::catch_up() {
+  Changes changes;
+  TRY(process::Maps maps, process::Maps::of(pid_));
+  TRY(changes.unloaded, forget_unloaded(maps));
+  AttachReport report;
+  const size_t before = targets_.size();
+  TRY_STATUS(bring_in(report));
+  changes.loaded = targets_.size() - before;
+  changes.failures = std::move(report.failures);
+  return changes;
 }
 
 Result<AttachReport> Deployment::attach(const std::vector<Attachment>& attachments,
                                         const FactsSource& facts) {
   AttachReport report;
   const Clock::time_point began = Clock::now();
-  TRY(auto files, plan_files(attachments, facts, report));
-  TRY(process::Maps maps, process::Maps::of(pid_));
-  std::vector<Target> targets = find_targets(files, maps, report);
-  std::vector<Cluster> clusters = cluster(targets, files);
+  TRY(files_, plan_files(attachments, facts, report));
   timing_.planning_ns = since(began);
-  size_t patches = 0;
-  for (const Target& target : targets) patches += 2 * files[target.file].plan.patches.size();
-  if (patches > 0) {
-    TRY(Fd memory, map_clusters(clusters, patches));
-    TRY_STATUS(install(files, targets, clusters, memory, report));
-  }
+  TRY_STATUS(bring_in(report));
+  for (size_t f = 0; f < files_.size(); ++f)
+    if (!files_[f].plan.patches.empty() && !is_loaded(f)) report.awaited_files.push_back(files_[f].name);
   // A site that fails in one loading of its file has failed, even if it sits in another.
   std::ranges::sort(report.failures, {},
                     [](const AttachFailure& f) { return std::pair(f.attachment, f.site); });
@@ -294,6 +385,6 @@ std::string Deployment::Timing::text() const {
       moved_frames);
 }
 
-Result<RemoveReport> Deployment::detach() { return guardian_.remove(); }
+Result<RemoveReport> Deployment::detach() { return guardian_->remove(); }
 
 }  // namespace uscope::engine::inproc

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,10 +38,28 @@ class Deployment {
   std::span<uint8_t> shared() const { return shared_; }
   ProcessAddr private_memory() const { return places_.private_memory; }
 
-  // Sites of user probes; attachments of other kinds are left alone.
+  // Sites of user probes; attachments of other kinds are left alone. Sites of files that the process has not
+  // loaded wait for them, see catch_up(). Once for each image: see move_on().
   Result<AttachReport> attach(const std::vector<Attachment>& attachments, const FactsSource& facts);
+  // Brings probes into files that have been loaded since, and forgets those of files that have gone.
+  struct Changes {
+    size_t loaded = 0, unloaded = 0;
+    std::vector<AttachFailure> failures;
+  };
+  Result<Changes> catch_up();
+  // Whether something of the first so many attachments is in the process now.
+  bool has_targets_of(size_t attachments) const;
+  // False: the process has ended or executed another program, and all that was brought there is gone.
+  bool is_in_place() const;
+  // After the process has executed another program: memory for that one, with the maps as they are. attach()
+  // comes next.
+  Status move_on();
   // Idempotent. False: some thread is still in our code, which stays.
   Result<RemoveReport> detach();
+
+  void tell_of_child(pid_t child, Offspring::Probes probes) { guardian_->tell_of_child(child, probes); }
+  // Other processes that share the memory: the target's descendants.
+  std::vector<pid_t> descendants() const;
 
   // What start() and the last attach() took.
   struct Timing {
@@ -62,8 +82,10 @@ class Deployment {
 
  private:
   Deployment(pid_t pid, const TargetCode& code, Guardian guardian)
-      : pid_(pid), code_(code), guardian_(std::move(guardian)) {}
-  Status map_memory();
+      : pid_(pid), code_(code), guardian_(std::make_unique<Guardian>(std::move(guardian))) {}
+  Result<Fd> map_memory();
+  Status share(Fd memory);
+  Status bring_in(AttachReport& report);
 
   // One loading of one file with sites in it.
   struct Target {
@@ -72,6 +94,8 @@ class Deployment {
     LoadedCode loaded;
     size_t cluster = 0;
     std::vector<ProcessAddr> semaphores;
+    // One of its patches: as long as it is there, so is this very loading.
+    Patch sample{};  // size 0: there is none
   };
   // Text that one code area serves.
   struct Cluster {
@@ -79,22 +103,45 @@ class Deployment {
     uint64_t stub_bytes = 0;
     Piece piece;
   };
-  struct PlannedFile;
+  // All sites of one file, whichever attachment they are of.
+  struct PlannedFile {
+    std::string name;
+    TextFacts* facts = nullptr;
+    std::vector<SiteRequest> sites;
+    std::vector<FileOffset> offsets;
+    std::set<FileOffset> semaphores;
+    struct Origin {
+      size_t attachment, site;
+    };
+    std::vector<Origin> origins;  // beside `sites`
+    ImagePlan plan;
+
+    void refuse(AttachReport& report, size_t site, std::string why) const {
+      report.failures.push_back({origins[site].attachment, origins[site].site, Error(std::move(why))});
+    }
+    void make_plan(AttachReport& report);
+  };
 
   Result<std::vector<PlannedFile>> plan_files(const std::vector<Attachment>& attachments,
                                               const FactsSource& facts, AttachReport& report) const;
-  std::vector<Target> find_targets(std::vector<PlannedFile>& files, const process::Maps& maps,
-                                   AttachReport& report) const;
-  std::vector<Cluster> cluster(std::vector<Target>& targets, const std::vector<PlannedFile>& files) const;
+  std::vector<Target> find_targets(const process::Maps& maps) const;
+  bool is_loaded(size_t file) const;
+  std::vector<Cluster> cluster(std::vector<Target>& targets) const;
   Result<Fd> map_clusters(std::vector<Cluster>& clusters, size_t patches);
-  Status install(const std::vector<PlannedFile>& files, const std::vector<Target>& targets,
-                 const std::vector<Cluster>& clusters, const Fd& memory, AttachReport& report);
+  Status install(std::vector<Target>& targets, const std::vector<Cluster>& clusters, const Fd& memory,
+                 AttachReport& report);
+  Result<size_t> forget_unloaded(const process::Maps& maps);
 
   pid_t pid_;
   const TargetCode& code_;
-  Guardian guardian_;
+  std::unique_ptr<Guardian> guardian_;
   MemoryPlaces places_;
+  Fd memory_;  // behind what is shared
   std::span<uint8_t> shared_;
+  std::optional<process::RemoteMemory> remote_;  // of the image that all this is in
+  bool is_on_ = false;                           // the private memory's header is there
+  std::vector<PlannedFile> files_;
+  std::vector<Target> targets_;  // what is in place
   Timing timing_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -31,36 +33,56 @@ Message answer_of(Result<T> result, Encode encode_result) {
   return encode_result(*result);
 }
 
-Message perform(pid_t target, Surgeon& surgeon, const Message& request) {
+struct Patient {
+  pid_t pid;
+  Surgeon surgeon{pid};
+  Offspring offspring{};
+};
+
+// Nothing: there is no answer to that.
+std::optional<Message> perform(Patient& patient, const Message& request) {
+  Surgeon& surgeon = patient.surgeon;
   switch (request.kind) {
     case MessageKind::map: {
       auto area = decode_area_request(request.body);
-      if (!area) return {MessageKind::failure, encode(area.error()), Fd()};
+      if (!area) return Message{MessageKind::failure, encode(area.error()), Fd()};
       return answer_of(surgeon.map(*area), [](Surgeon::Mapped& mapped) {
         return Message{MessageKind::answer, encode(mapped), std::move(mapped.memory)};
       });
     }
     case MessageKind::install: {
       auto work = decode_install_request(request.body);
-      if (!work) return {MessageKind::failure, encode(work.error()), Fd()};
+      if (!work) return Message{MessageKind::failure, encode(work.error()), Fd()};
       return answer_of(surgeon.install(work->patches, work->go_runtimes, work->semaphores),
                        [](const InstallReport& report) { return answer(encode(report)); });
     }
     case MessageKind::remove:
+      patient.offspring.heal_all();
       return answer_of(surgeon.remove(), [](const RemoveReport& report) { return answer(encode(report)); });
     case MessageKind::remove_leftovers:
-      return answer_of(inproc::remove_leftovers(target),
+      return answer_of(inproc::remove_leftovers(patient.pid),
                        [](const RemoveReport& report) { return answer(encode(report)); });
+    case MessageKind::forget: {
+      auto spans = decode_spans(request.body);
+      if (!spans) return Message{MessageKind::failure, encode(spans.error()), Fd()};
+      if (auto done = surgeon.forget(*spans); !done)
+        return Message{MessageKind::failure, encode(done.error()), Fd()};
+      return answer({});
+    }
+    case MessageKind::child:
+      if (auto news = decode_child_news(request.body)) patient.offspring.add(news->pid, news->probes);
+      return std::nullopt;
     default:
-      return {MessageKind::failure, encode(Error("an unknown request")), Fd()};
+      return Message{MessageKind::failure, encode(Error("an unknown request")), Fd()};
   }
 }
 
 // uscope is gone, killed perhaps: what it left behind is ours to take out.
-void remove_at_end(Surgeon& surgeon) {
+void remove_at_end(Patient& patient) {
+  patient.offspring.heal_all();
   const auto give_up = std::chrono::steady_clock::now() + kLastPatience;
   for (;;) {
-    auto report = surgeon.remove();
+    auto report = patient.surgeon.remove();
     if ((report && report->is_clean) || std::chrono::steady_clock::now() >= give_up) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
@@ -86,13 +108,32 @@ void become_guardian(int socket) {
   if (::chdir("/") != 0) return;
 }
 
+// Until there is a request, or the other end is gone.
+void look_after_offspring(Offspring& offspring) {
+  for (;;) {
+    int timeout = -1;
+    if (auto due = offspring.next_due()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(*due - std::chrono::steady_clock::now());
+      timeout = int(std::max<int64_t>(left.count(), 0));
+    }
+    pollfd source{kSocket, POLLIN, 0};
+    const int ready = ::poll(&source, 1, timeout);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return;
+    offspring.heal_due();
+  }
+}
+
 [[noreturn]] void guard(pid_t target, int socket) {
   become_guardian(socket);
-  Surgeon surgeon(target);
-  while (auto request = receive(kSocket)) {
-    if (!send(kSocket, perform(target, surgeon, *request))) break;
+  Patient patient{target};
+  for (;;) {
+    look_after_offspring(patient.offspring);
+    auto request = receive(kSocket);
+    if (!request) break;
+    auto reply = perform(patient, *request);
+    if (reply && !send(kSocket, *reply)) break;
   }
-  remove_at_end(surgeon);
+  remove_at_end(patient);
   ::_exit(0);
 }
 
@@ -150,6 +191,15 @@ Result<RemoveReport> Guardian::remove() {
 Result<RemoveReport> Guardian::remove_leftovers() {
   TRY(Message reply, ask(socket_.get(), MessageKind::remove_leftovers, {}));
   return decode_remove_report(reply.body);
+}
+
+Status Guardian::forget(const std::vector<AddressSpan>& spans) {
+  TRY([[maybe_unused]] Message reply, ask(socket_.get(), MessageKind::forget, encode(spans)));
+  return {};
+}
+
+void Guardian::tell_of_child(pid_t child, Offspring::Probes probes) {
+  (void)send(socket_.get(), {MessageKind::child, encode(ChildNews{child, probes}), Fd()});
 }
 
 }  // namespace uscope::engine::inproc

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include "engine/inproc/target/offspring.h"
 #include "engine/inproc/target/surgeon.h"
 
 namespace uscope::engine::inproc {
@@ -24,9 +25,13 @@ class Guardian {
   Result<Surgeon::Mapped> map(const AreaRequest& request);
   Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {},
                                 std::span<const ProcessAddr> semaphores = {});
+  Status forget(const std::vector<AddressSpan>& spans);
   Result<RemoveReport> remove();
   // What uscopes that no longer run have left in the target.
   Result<RemoveReport> remove_leftovers();
+
+  // A child that the target has forked: it is taken care of, see Offspring. Does not wait.
+  void tell_of_child(pid_t child, Offspring::Probes probes);
 
   pid_t pid() const { return pid_; }
 

@@ -14,7 +14,7 @@
 namespace uscope::engine::inproc {
 namespace {
 
-constexpr uint64_t kMagic = 0x316c6e6a70637375;  // "uscpjnl1"
+constexpr uint64_t kMagic = 0x326c6e6a70637375;  // "uscpjnl2"
 constexpr size_t kMostSpans = 64;
 constexpr uint64_t kMostPatches = uint64_t(16) << 20;
 constexpr uint64_t kPage = 4096;
@@ -34,11 +34,14 @@ struct Header {
   uint64_t patch_count;
   SpanRecord spans[kMostSpans];
 };
+// A semaphore takes a record of its own.
+enum RecordKind : uint8_t { kForgotten, kPatch, kSemaphoreAsked, kSemaphoreCounted };
 struct PatchRecord {
   uint64_t address;
   uint8_t size, hole;  // its offset + 1; 0: none
   uint8_t original[max_patch_size], replacement[max_patch_size];
-  uint8_t unused[6];
+  uint8_t kind;
+  uint8_t unused[5];
 };
 static_assert(sizeof(PatchRecord) == 48);
 
@@ -56,6 +59,7 @@ uint64_t own_pid_namespace() {
 
 PatchRecord to_record(const Patch& patch) {
   PatchRecord record{};
+  record.kind = kPatch;
   record.address = patch.address.value;
   record.size = patch.size;
   record.hole = uint8_t(patch.hole_offset ? *patch.hole_offset + 1 : 0);
@@ -65,7 +69,7 @@ PatchRecord to_record(const Patch& patch) {
 }
 
 std::optional<Patch> from_record(const PatchRecord& record) {
-  if (record.size == 0 || record.size > max_patch_size) return std::nullopt;
+  if (record.kind != kPatch || record.size == 0 || record.size > max_patch_size) return std::nullopt;
   Patch patch;
   patch.address = {record.address};
   patch.size = record.size;
@@ -106,8 +110,10 @@ std::optional<JournalContents> read_one(const process::RemoteMemory& memory, con
   std::vector<PatchRecord> records(header->patch_count);
   auto raw = std::span(reinterpret_cast<uint8_t*>(records.data()), records.size() * sizeof(PatchRecord));
   if (!memory.read(mapping.start + kRecordsAt, raw)) return std::nullopt;
-  for (const PatchRecord& record : records)
+  for (const PatchRecord& record : records) {
     if (auto patch = from_record(record)) contents.patches.push_back(std::move(*patch));
+    if (record.kind == kSemaphoreCounted) contents.semaphores.push_back({record.address});
+  }
   return contents;
 }
 
@@ -132,7 +138,7 @@ uint64_t Journal::size_for(size_t patches) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-size_t Journal::room() const { return (where_.size - kRecordsAt) / sizeof(PatchRecord) - count_; }
+size_t Journal::room() const { return (where_.size - kRecordsAt) / sizeof(PatchRecord) - noted_.size(); }
 
 Result<Journal> Journal::create(process::RemoteMemory& memory, AddressSpan where,
                                 const JournalContents& contents) {
@@ -168,17 +174,57 @@ std::vector<JournalContents> Journal::find_all(const process::RemoteMemory& memo
   return found;
 }
 
+Status Journal::write_records(process::RemoteMemory& memory, Bytes raw, size_t count) {
+  TRY_STATUS(memory.write(where_.start + kRecordsAt + noted_.size() * sizeof(PatchRecord), raw));
+  // The count comes last: a record counts only when it is whole.
+  const uint64_t in_all = noted_.size() + count;
+  return memory.write(where_.start + offsetof(Header, patch_count), bytes_of(in_all));
+}
+
+Status Journal::set_kind(process::RemoteMemory& memory, size_t record, uint8_t kind) const {
+  const uint64_t at = kRecordsAt + record * sizeof(PatchRecord) + offsetof(PatchRecord, kind);
+  return memory.write(where_.start + at, bytes_of(kind));
+}
+
 Status Journal::add(process::RemoteMemory& memory, std::span<const Patch> patches) {
   if (patches.size() > room()) return fail("the journal of patches is full");
   std::vector<PatchRecord> records;
   records.reserve(patches.size());
   for (const Patch& patch : patches) records.push_back(to_record(patch));
   const Bytes raw(reinterpret_cast<const uint8_t*>(records.data()), records.size() * sizeof(PatchRecord));
-  TRY_STATUS(memory.write(where_.start + kRecordsAt + count_ * sizeof(PatchRecord), raw));
-  // The count comes last: a record counts only when it is whole.
-  count_ += patches.size();
-  const uint64_t count = count_;
-  return memory.write(where_.start + offsetof(Header, patch_count), bytes_of(count));
+  TRY_STATUS(write_records(memory, raw, records.size()));
+  for (const Patch& patch : patches) noted_.push_back(Noted{patch.address, false});
+  return {};
+}
+
+Status Journal::add_semaphores(process::RemoteMemory& memory, std::span<const ProcessAddr> semaphores) {
+  if (semaphores.size() > room()) return fail("the journal of patches is full");
+  for (ProcessAddr semaphore : semaphores) {
+    PatchRecord record{};
+    record.kind = kSemaphoreAsked;
+    record.address = semaphore.value;
+    TRY_STATUS(write_records(memory, bytes_of(record), 1));
+    noted_.push_back(Noted{semaphore, true});
+  }
+  return {};
+}
+
+Status Journal::confirm_semaphores(process::RemoteMemory& memory) {
+  for (size_t i = 0; i < noted_.size(); ++i)
+    if (noted_[i] && noted_[i]->is_semaphore) TRY_STATUS(set_kind(memory, i, kSemaphoreCounted));
+  return {};
+}
+
+Status Journal::forget(process::RemoteMemory& memory, std::span<const AddressSpan> spans) {
+  for (size_t i = 0; i < noted_.size(); ++i) {
+    const bool is_gone = noted_[i] && std::ranges::any_of(spans, [&](const AddressSpan& span) {
+                           return span.contains(noted_[i]->address);
+                         });
+    if (!is_gone) continue;
+    TRY_STATUS(set_kind(memory, i, kForgotten));
+    noted_[i].reset();
+  }
+  return {};
 }
 
 bool Journal::is_present(const process::RemoteMemory& memory) const {

@@ -37,10 +37,11 @@ struct Owner {
 
 struct JournalContents {
   Owner owner;
-  std::vector<AddressSpan> mappings;  // all that was mapped, the journal's own place among them
-  std::vector<AddressSpan> code;      // where threads may be that must leave before it is unmapped
-  std::vector<AddressSpan> stacks;    // where their stack pointers may be meanwhile
-  std::vector<Patch> patches;         // places are not kept: only installing needs them
+  std::vector<AddressSpan> mappings;    // all that was mapped, the journal's own place among them
+  std::vector<AddressSpan> code;        // where threads may be that must leave before it is unmapped
+  std::vector<AddressSpan> stacks;      // where their stack pointers may be meanwhile
+  std::vector<Patch> patches;           // places are not kept: only installing needs them
+  std::vector<ProcessAddr> semaphores;  // of USDT probes, that have been counted up
 };
 
 class Journal {
@@ -56,6 +57,12 @@ class Journal {
 
   // Notes patches before they are made.
   Status add(process::RemoteMemory& memory, std::span<const Patch> patches);
+  // Notes semaphores; they count as counted up only once confirm_semaphores() has said so: who is killed in
+  // between leaves one too high, which costs the target a little time, rather than one too low.
+  Status add_semaphores(process::RemoteMemory& memory, std::span<const ProcessAddr> semaphores);
+  Status confirm_semaphores(process::RemoteMemory& memory);
+  // What lies in these stretches is gone, and is not to be undone any more.
+  Status forget(process::RemoteMemory& memory, std::span<const AddressSpan> spans);
   // Whether it is still there: an exec takes it away with everything else.
   bool is_present(const process::RemoteMemory& memory) const;
   AddressSpan where() const { return where_; }
@@ -65,7 +72,14 @@ class Journal {
   Journal(AddressSpan where, Owner owner) : where_(where), owner_(owner) {}
   AddressSpan where_;
   Owner owner_;
-  size_t count_ = 0;
+  // Beside the records: where each is, or nothing if it was forgotten.
+  struct Noted {
+    ProcessAddr address;
+    bool is_semaphore = false;
+  };
+  Status set_kind(process::RemoteMemory& memory, size_t record, uint8_t kind) const;
+  Status write_records(process::RemoteMemory& memory, Bytes raw, size_t count);
+  std::vector<std::optional<Noted>> noted_;
 };
 
 }  // namespace uscope::engine::inproc

@@ -169,6 +169,32 @@ Result<InstallRequest> decode_install_request(Bytes body) {
   return request;
 }
 
+std::vector<uint8_t> encode(const std::vector<AddressSpan>& spans) {
+  MessageWriter out;
+  out.put_all(spans);
+  return std::move(out).take();
+}
+
+Result<std::vector<AddressSpan>> decode_spans(Bytes body) {
+  ByteReader reader(body);
+  auto spans = read_all<AddressSpan>(reader);
+  if (!spans) return fail(cut_off());
+  return std::move(*spans);
+}
+
+std::vector<uint8_t> encode(const ChildNews& news) {
+  MessageWriter out;
+  out.put(news);
+  return std::move(out).take();
+}
+
+Result<ChildNews> decode_child_news(Bytes body) {
+  ChildNews news;
+  if (body.size() != sizeof news) return fail(cut_off());
+  std::memcpy(&news, body.data(), sizeof news);
+  return news;
+}
+
 std::vector<uint8_t> encode(const Surgeon::Mapped& mapped) {
   MessageWriter out;
   out.put_all(mapped.pieces);

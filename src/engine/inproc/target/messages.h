@@ -10,11 +10,13 @@
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "engine/inproc/target/offspring.h"
 #include "engine/inproc/target/surgeon.h"
 
 namespace uscope::engine::inproc {
 
-enum class MessageKind : uint32_t { map, install, remove, remove_leftovers, answer, failure };
+// `child` is not answered.
+enum class MessageKind : uint32_t { map, install, remove, remove_leftovers, forget, child, answer, failure };
 
 struct Message {
   MessageKind kind = MessageKind::failure;
@@ -61,6 +63,14 @@ struct InstallRequest {
 std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
                             std::span<const ProcessAddr> semaphores);
 Result<InstallRequest> decode_install_request(Bytes body);
+struct ChildNews {
+  pid_t pid = 0;
+  Offspring::Probes probes = Offspring::Probes::Off;
+};
+std::vector<uint8_t> encode(const std::vector<AddressSpan>& spans);
+Result<std::vector<AddressSpan>> decode_spans(Bytes body);
+std::vector<uint8_t> encode(const ChildNews& news);
+Result<ChildNews> decode_child_news(Bytes body);
 std::vector<uint8_t> encode(const Surgeon::Mapped& mapped);
 Result<Surgeon::Mapped> decode_mapped(Bytes body);  // without the memory's fd
 std::vector<uint8_t> encode(const InstallReport& report);

@@ -28,16 +28,19 @@ class Removal {
       mappings_.insert(mappings_.end(), journal.mappings.begin(), journal.mappings.end());
       code_.insert(code_.end(), journal.code.begin(), journal.code.end());
       stacks_.insert(stacks_.end(), journal.stacks.begin(), journal.stacks.end());
+      semaphores_.insert(semaphores_.end(), journal.semaphores.begin(), journal.semaphores.end());
     }
     std::ranges::sort(patches_, {}, &Patch::address);
   }
 
   Result<RemoveReport> run(const RemoveOptions& options);
+  Result<bool> unmap_if_unused(process::SeizedProcess& process);
 
  private:
   Status stop_once(process::SeizedProcess& process);
   bool is_still_there(const process::Maps& maps) const;
   void restore(process::SeizedProcess& process);
+  void count_semaphores_down(process::SeizedProcess& process);
   Status lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames);
   std::optional<ProcessAddr> out_of_hole(ProcessAddr at) const;
   bool is_in_use(process::SeizedProcess& process, SignalFrames& frames) const;
@@ -46,6 +49,7 @@ class Removal {
   pid_t pid_;
   std::vector<Patch> patches_;  // by address
   std::vector<AddressSpan> mappings_, code_, stacks_;
+  std::vector<ProcessAddr> semaphores_;  // that are still to be counted down
   RemoveReport report_;
 };
 
@@ -68,6 +72,11 @@ void Removal::restore(process::SeizedProcess& process) {
   });
   text.write(patches_, [&](size_t i) { return is_ours[i] ? patches_[i].original_bytes() : Bytes(); });
   report_.restored += uint64_t(std::ranges::count(is_ours, true));
+}
+
+void Removal::count_semaphores_down(process::SeizedProcess& process) {
+  for (ProcessAddr semaphore : semaphores_) count_semaphore(process.memory(), semaphore, -1);
+  semaphores_.clear();
 }
 
 std::optional<ProcessAddr> Removal::out_of_hole(ProcessAddr at) const {
@@ -123,7 +132,18 @@ Status Removal::stop_once(process::SeizedProcess& process) {
   TRY_STATUS(lead_out_of_holes(process, frames));
   restore(process);
   report_.is_clean = !is_in_use(process, frames);
-  return report_.is_clean ? unmap(process) : Status();
+  if (!report_.is_clean) return {};
+  // In the stop in which the journal goes that says so: nobody counts them down twice.
+  count_semaphores_down(process);
+  return unmap(process);
+}
+
+Result<bool> Removal::unmap_if_unused(process::SeizedProcess& process) {
+  TRY(process::Maps maps, process::Maps::of(pid_));
+  SignalFrames frames(process.memory(), maps);
+  if (is_in_use(process, frames)) return false;
+  TRY_STATUS(unmap(process));
+  return true;
 }
 
 Result<RemoveReport> Removal::run(const RemoveOptions& options) {
@@ -149,6 +169,18 @@ Result<RemoveReport> Removal::run(const RemoveOptions& options) {
 }
 
 }  // namespace
+
+// A semaphore that is gone (its library was unloaded) has nothing to be counted down.
+void count_semaphore(process::RemoteMemory& memory, ProcessAddr at, int by) {
+  auto value = memory.read_value<uint16_t>(at);
+  if (!value || (by < 0 && *value == 0)) return;
+  const auto now = uint16_t(*value + by);
+  (void)memory.write(at, as_bytes({reinterpret_cast<const char*>(&now), sizeof now}));
+}
+
+Result<bool> unmap_if_unused(process::SeizedProcess& process, const JournalContents& journal) {
+  return Removal(process.pid(), {journal}).unmap_if_unused(process);
+}
 
 Result<RemoveReport> remove(pid_t pid, const std::vector<JournalContents>& journals,
                             const RemoveOptions& options) {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "engine/inproc/target/journal.h"
+#include "process/ptrace.h"
 
 namespace uscope::engine::inproc {
 
@@ -32,5 +33,11 @@ struct RemoveOptions {
 // nothing.
 Result<RemoveReport> remove(pid_t pid, const std::vector<JournalContents>& journals,
                             const RemoveOptions& options = {});
+
+// The memory of a session whose patches are all gone already. False: a thread is still in it.
+Result<bool> unmap_if_unused(process::SeizedProcess& process, const JournalContents& journal);
+
+// Of a USDT probe.
+void count_semaphore(process::RemoteMemory& memory, ProcessAddr at, int by);
 
 }  // namespace uscope::engine::inproc

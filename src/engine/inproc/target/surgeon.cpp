@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -36,14 +37,6 @@ Status check_owners(pid_t pid, const std::vector<JournalContents>& journals) {
               .with_hint("one at a time can use the in-process engine; try --engine kernel"));
   }
   return {};
-}
-
-// A semaphore that is gone (its library was unloaded) has nothing to be counted down.
-void count_semaphore(process::RemoteMemory& memory, ProcessAddr at, int by) {
-  auto value = memory.read_value<uint16_t>(at);
-  if (!value || (by < 0 && *value == 0)) return;
-  const auto now = uint16_t(*value + by);
-  (void)memory.write(at, as_bytes({reinterpret_cast<const char*>(&now), sizeof now}));
 }
 
 }  // namespace
@@ -93,6 +86,7 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request) {
     // With the process in our hands nobody else can begin.
     TRY(auto journals, find_journals(pid_, process.memory()));
     TRY_STATUS(check_owners(pid_, journals));
+    unmap_retired(process);
     TRY(area, map_area(process, request));
     stopped_ns = uint64_t((Clock::now() - began).count());
     return {};
@@ -103,6 +97,30 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request) {
   return mapped;
 }
 
+void Surgeon::unmap_retired(process::SeizedProcess& process) {
+  std::erase_if(sessions_, [&](const Session& session) {
+    if (!session.is_retired) return false;
+    auto is_gone = unmap_if_unused(process, session.contents);
+    return is_gone && *is_gone;
+  });
+}
+
+Status Surgeon::forget(std::span<const AddressSpan> spans) {
+  TRY(process::RemoteMemory memory, process::RemoteMemory::open(pid_));
+  auto is_gone = [&](ProcessAddr address) {
+    return std::ranges::any_of(spans, [&](const AddressSpan& span) { return span.contains(address); });
+  };
+  for (Session& session : sessions_) {
+    if (!session.journal.is_present(memory)) continue;
+    TRY_STATUS(session.journal.forget(memory, spans));
+    const size_t before = session.contents.patches.size();
+    std::erase_if(session.contents.patches, [&](const Patch& patch) { return is_gone(patch.address); });
+    std::erase_if(session.contents.semaphores, is_gone);
+    session.is_retired |= before != 0 && session.contents.patches.empty();
+  }
+  return {};
+}
+
 Result<InstallReport> Surgeon::install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
                                        std::span<const ProcessAddr> semaphores) {
   if (sessions_.empty()) return fail("no memory has been mapped for the patches");
@@ -111,6 +129,7 @@ Result<InstallReport> Surgeon::install(std::span<const Patch> patches, std::span
   const std::string gone = fmt::format("process {} has ended or executed another program", pid_);
   if (!session.journal.is_present(memory)) return fail(gone);
   TRY_STATUS(session.journal.add(memory, patches));
+  TRY_STATUS(session.journal.add_semaphores(memory, semaphores));
   for (const Patch& patch : patches) {
     session.contents.patches.push_back(patch);
     session.contents.patches.back().places.clear();
@@ -121,7 +140,9 @@ Result<InstallReport> Surgeon::install(std::span<const Patch> patches, std::span
     if (!session.journal.is_present(process.memory())) return fail(gone);
     TRY(report, inproc::install(process, patches, go_runtimes));
     for (ProcessAddr semaphore : semaphores) count_semaphore(process.memory(), semaphore, 1);
-    semaphores_.insert(semaphores_.end(), semaphores.begin(), semaphores.end());
+    auto& counted = session.contents.semaphores;
+    counted.insert(counted.end(), semaphores.begin(), semaphores.end());
+    TRY_STATUS(session.journal.confirm_semaphores(process.memory()));
     report.stopped_ns = uint64_t((Clock::now() - began).count());
     return {};
   });
@@ -130,13 +151,6 @@ Result<InstallReport> Surgeon::install(std::span<const Patch> patches, std::span
 }
 
 Result<RemoveReport> Surgeon::remove(const RemoveOptions& options) {
-  if (!semaphores_.empty()) {
-    auto memory = process::RemoteMemory::open(pid_);
-    const bool is_ours = memory && !sessions_.empty() && sessions_.front().journal.is_present(*memory);
-    for (ProcessAddr semaphore : semaphores_)
-      if (is_ours) count_semaphore(*memory, semaphore, -1);
-    semaphores_.clear();
-  }
   std::vector<JournalContents> journals;
   for (const Session& session : sessions_) journals.push_back(session.contents);
   TRY(RemoveReport report, inproc::remove(pid_, journals, options));

@@ -31,6 +31,8 @@ class Surgeon {
   // `semaphores` of USDT probes are counted up, until removal counts them down.
   Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {},
                                 std::span<const ProcessAddr> semaphores = {});
+  // What lies there has been unmapped by the target: its patches are nobody's any more.
+  Status forget(std::span<const AddressSpan> spans);
   // Idempotent.
   Result<RemoveReport> remove(const RemoveOptions& options = {});
 
@@ -41,10 +43,11 @@ class Surgeon {
   struct Session {
     Journal journal;
     JournalContents contents;
+    bool is_retired = false;  // all its patches are gone; its memory goes when the process is next stopped
   };
+  void unmap_retired(process::SeizedProcess& process);
   pid_t pid_;
   std::vector<Session> sessions_;
-  std::vector<ProcessAddr> semaphores_;  // counted up by us
 };
 
 // Takes out what uscopes that no longer run have left in a process. An Error names one that still does.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/address.h"
@@ -40,6 +41,8 @@ class TextFacts {
   virtual ~TextFacts() = default;
 
   virtual std::optional<ImageAddr> address_of(FileOffset offset) = 0;
+  // Where the code of a function of this name is in the file; nothing if there is none.
+  virtual std::optional<FileOffset> offset_of(std::string_view) { return std::nullopt; }
   // The function that holds an address; nothing if none is known to.
   virtual std::optional<FunctionFacts> function_at(ImageAddr address) = 0;
   // The function that begins at an address; nothing if that is not known without looking closer.

@@ -54,6 +54,9 @@ int64_t uscope_signal_thread(uint64_t signal, uint64_t, uint64_t, uint64_t, uint
 int64_t uscope_unwind(const Registers* registers, uint8_t* to, uint64_t size, uint64_t is_entry,
                       const MapInfo* state, Slot* slot);
 
+// To uscope; waits for the answer.
+uint64_t uscope_notice(uint64_t kind, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+
 // Pairing of entries and exits, this engine's own.
 uint64_t uscope_enter(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 uint64_t uscope_leave(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
@@ -96,6 +99,7 @@ enum SystemCall : int64_t {
   kGetGid = 104,
   kPrctl = 157,
   kGetTid = 186,
+  kFutex = 202,
   kClockGetTime = 228,
   kTgKill = 234,
   kProcessVmReadv = 310,

@@ -62,10 +62,11 @@ bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end) {
 extern "C" {
 
 uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header) {
-  const uint32_t index = __atomic_fetch_add(&header->next_index, 1, __ATOMIC_RELAXED);
   auto* shared = (SharedHeader*)header->shared;
-  if (index >= header->last_index) {
-    __atomic_store_n(&header->next_index, header->last_index, __ATOMIC_RELAXED);
+  const uint32_t index =
+      header->is_own ? 0 : __atomic_add_fetch(&shared->threads_started, 1, __ATOMIC_RELAXED);
+  if (index >= shared->thread_limit) {
+    __atomic_store_n(&shared->threads_started, shared->thread_limit, __ATOMIC_RELAXED);
     __atomic_fetch_add(&shared->hits_without_slot, 1, __ATOMIC_RELAXED);
     return 0;  // its tag stays a new thread's: each hit comes here again
   }
@@ -84,7 +85,7 @@ uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header) {
   while (used <= index && !__atomic_compare_exchange_n(&shared->threads_used, &used, index + 1, false,
                                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
-  slot->shown_pid = shared->pid ? shared->pid : slot->pid;
+  slot->shown_pid = shared->pid && slot->pid == shared->inner_pid ? shared->pid : slot->pid;
   slot->values = (uint64_t)block;
   // Whoever finds this tag need not ask whether the rest is there.
   __atomic_store_n(&slot->tag, slot->tag & ~kNewThread, __ATOMIC_RELEASE);

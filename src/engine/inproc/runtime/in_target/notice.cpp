@@ -1,0 +1,44 @@
+// Telling uscope what the target is about to do, and waiting until uscope has done its part: probes of a
+// library that has just been loaded are in place before any of its code runs. The wait is bounded: a uscope
+// that does not answer costs the target half a second at most, at a place where it loads files from disk
+// anyway.
+#include "engine/inproc/runtime/in_target/calls.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+constexpr uint64_t kWait = 0, kWake = 1;
+constexpr int64_t kTimedOut = -110;
+constexpr uint64_t kWaitNs = 5'000'000;
+constexpr uint32_t kMostWaits = 100, kMostTurns = 10000;
+
+}  // namespace
+
+extern "C" {
+
+uint64_t uscope_notice(uint64_t kind, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  auto* shared = (SharedHeader*)shared_header(slot);
+  if (!__atomic_load_n(&shared->answers_notices, __ATOMIC_ACQUIRE)) return 0;
+  if (kind == kExecNotice) {
+    // A vfork child executes something else in the parent's memory; that is none of our business.
+    if (uint32_t(system_call(kGetPid)) != slot->pid) return 0;
+    __atomic_store_n(&shared->exec_tid, uint32_t(system_call(kGetTid)), __ATOMIC_RELEASE);
+  }
+  __atomic_fetch_or(&shared->notice_kinds, uint32_t(1) << kind, __ATOMIC_RELEASE);
+  const uint32_t number = __atomic_add_fetch(&shared->notices, 1, __ATOMIC_RELEASE);
+  system_call(kFutex, (uint64_t)&shared->notices, kWake, 1);
+  const uint64_t timeout[2] = {0, kWaitNs};
+  uint32_t waits = 0;
+  for (uint32_t turns = 0; turns < kMostTurns && waits < kMostWaits; turns++) {
+    const uint32_t answered = __atomic_load_n(&shared->notices_answered, __ATOMIC_ACQUIRE);
+    if (int32_t(answered - number) >= 0 || !__atomic_load_n(&shared->answers_notices, __ATOMIC_ACQUIRE))
+      break;
+    if (system_call(kFutex, (uint64_t)&shared->notices_answered, kWait, answered, (uint64_t)timeout) ==
+        kTimedOut)
+      waits++;
+  }
+  return 0;
+}
+}
+
+}  // namespace uscope::engine::inproc

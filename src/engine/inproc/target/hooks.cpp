@@ -1,0 +1,86 @@
+#include "engine/inproc/target/hooks.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/fd.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+using process::Mapping;
+
+// glibc's and musl's dynamic linkers call it twice each time: when they begin, and when what they have mapped
+// can be used; glibc's before the library's code is relocated or run.
+constexpr std::array<std::string_view, 2> kLibraryFunctions = {"_dl_debug_state", "dl_debug_state"};
+constexpr std::array<std::string_view, 4> kExecFunctions = {"execve", "__execve", "execveat", "fexecve"};
+
+// Where the dynamic linker lies; nothing for a static program.
+std::optional<ProcessAddr> linker_base(pid_t pid) {
+  auto auxv = read_text_file(fmt::format("/proc/{}/auxv", pid));
+  if (!auxv) return std::nullopt;
+  for (ByteReader reader(as_bytes(*auxv)); reader.remaining() >= 16;) {
+    const uint64_t type = reader.u64(), value = reader.u64();
+    if (type == AT_BASE && value != 0) return ProcessAddr{value};
+  }
+  return std::nullopt;
+}
+
+bool is_c_library(const std::string& path) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  return name.starts_with("libc.so") || name.starts_with("libc-2") || name.starts_with("ld-musl");
+}
+
+void add_hook(const std::string& file, std::string_view function, uint32_t code, const FactsSource& facts,
+              std::vector<Attachment>& hooks) {
+  auto image = facts(file);
+  if (!image) return;
+  auto offset = (*image)->offset_of(function);
+  if (!offset) return;
+  for (const Attachment& hook : hooks)
+    if (hook.file == file && hook.code == code && hook.sites[0].offset == *offset) return;
+  Attachment hook;
+  hook.code = code;
+  hook.kind = Attachment::Kind::UserProbe;
+  hook.file = file;
+  hook.sites = {{*offset, 0, std::nullopt}};
+  hooks.push_back(std::move(hook));
+}
+
+}  // namespace
+
+std::vector<Attachment> find_hooks(pid_t pid, const process::Maps& maps, const HookCodes& codes,
+                                   const FactsSource& facts) {
+  std::vector<Attachment> hooks;
+  const auto base = linker_base(pid);
+  const Mapping* linker = base ? maps.find(*base) : nullptr;
+  if (codes.wants_libraries && linker != nullptr)
+    if (auto file = process::path_to_mapped_file(pid, *linker))
+      for (std::string_view function : kLibraryFunctions)
+        add_hook(*file, function, codes.libraries, facts, hooks);
+  if (!codes.wants_exec) return hooks;
+  for (const process::MappedImage& image : maps.images()) {
+    const Mapping& mapping = image.mappings.front();
+    if (linker != nullptr && !is_c_library(image.path)) continue;
+    auto file = process::path_to_mapped_file(pid, mapping);
+    if (!file) continue;
+    for (std::string_view function : kExecFunctions) add_hook(*file, function, codes.exec, facts, hooks);
+  }
+  return hooks;
+}
+
+bool is_program_of(pid_t pid, const std::string& file) {
+  struct stat program {
+  }, named{};
+  return ::stat(fmt::format("/proc/{}/exe", pid).c_str(), &program) == 0 &&
+         ::stat(file.c_str(), &named) == 0 && program.st_dev == named.st_dev &&
+         program.st_ino == named.st_ino;
+}
+
+}  // namespace uscope::engine::inproc

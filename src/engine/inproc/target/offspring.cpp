@@ -1,0 +1,94 @@
+#include "engine/inproc/target/offspring.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <string_view>
+
+#include "engine/inproc/target/journal.h"
+#include "engine/inproc/target/remove.h"
+#include "process/info.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+// Most children end or execute something else long before; to stop those would cost more than it gives.
+constexpr std::chrono::milliseconds kLivesOn{100};
+constexpr size_t kMostMembers = 4096;
+
+}  // namespace
+
+void Offspring::add(pid_t pid, Probes probes) {
+  auto info = process::read_process(pid);
+  if (!info || info->is_zombie || members_.size() >= kMostMembers) return;
+  const bool is_known = std::ranges::any_of(
+      members_, [&](const Member& m) { return m.pid == pid && m.start_time == info->start_time; });
+  if (is_known) return;
+  Member member{pid, info->start_time, std::nullopt};
+  if (probes == Probes::Off) member.due = Clock::now() + kLivesOn;
+  members_.push_back(member);
+}
+
+std::optional<Offspring::Clock::time_point> Offspring::next_due() const {
+  std::optional<Clock::time_point> first;
+  for (const Member& member : members_)
+    if (member.due) first = first ? std::min(*first, *member.due) : *member.due;
+  return first;
+}
+
+void Offspring::heal_due() {
+  const Clock::time_point now = Clock::now();
+  std::erase_if(members_, [&](const Member& member) {
+    if (!member.due || *member.due > now) return false;
+    heal(member);
+    return true;
+  });
+}
+
+void Offspring::heal_all() {
+  for (const Member& member : members_) heal(member);
+  members_.clear();
+}
+
+// A child that has ended, executed another program or cannot be stopped is left alone: what is in it harms
+// nobody.
+void Offspring::heal(const Member& member) {
+  auto info = process::read_process(member.pid);
+  if (!info || info->is_zombie || info->start_time != member.start_time) return;
+  auto memory = process::RemoteMemory::open(member.pid);
+  auto maps = process::Maps::of(member.pid);
+  if (!memory || !maps) return;
+  std::vector<JournalContents> journals = Journal::find_all(*memory, *maps);
+  const Owner self = Owner::self();
+  std::erase_if(journals, [&](const JournalContents& journal) { return !(journal.owner == self); });
+  RemoveOptions options;
+  options.patience = std::chrono::milliseconds(300);
+  (void)inproc::remove(member.pid, journals, options);
+}
+
+std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except) {
+  std::vector<pid_t> found;
+  struct Closing {
+    void operator()(DIR* open) const { ::closedir(open); }
+  };
+  std::unique_ptr<DIR, Closing> dir(::opendir("/proc"));
+  if (!dir) return found;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::string_view name = entry->d_name;
+    pid_t pid = 0;
+    auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size() || pid == except) continue;
+    auto maps = process::Maps::of(pid);
+    if (!maps) continue;
+    const bool maps_it = std::ranges::any_of(maps->all(), [&](const process::Mapping& mapping) {
+      return mapping.kind == process::MappingKind::Memfd && mapping.inode == inode && mapping.perms.shared &&
+             mapping.path.find(area_name) != std::string::npos;
+    });
+    if (maps_it) found.push_back(pid);
+  }
+  return found;
+}
+
+}  // namespace uscope::engine::inproc

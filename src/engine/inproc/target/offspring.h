@@ -1,0 +1,42 @@
+// The forked children of a target, as far as they have been heard of. A child has the parent's patches in its
+// own copy of the code, with probes that are off (or on, where forks are followed). Those that are off are
+// healed once they have lived for a while; all of them when uscope leaves. What is taken out of a child is
+// what the child's own journal says, if it names this very process as its owner: a target may announce
+// anything. Used by the guardian, on one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace uscope::engine::inproc {
+
+class Offspring {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  enum class Probes : uint32_t { Off, On };
+  void add(pid_t pid, Probes probes);
+  // When heal_due() has something to do next; nothing: never.
+  std::optional<Clock::time_point> next_due() const;
+  void heal_due();
+  void heal_all();
+
+ private:
+  struct Member {
+    pid_t pid = 0;
+    uint64_t start_time = 0;
+    std::optional<Clock::time_point> due;
+  };
+  static void heal(const Member& member);
+  std::vector<Member> members_;
+};
+
+// Every process but `except` that maps the file with this inode number: the memory that a target's
+// descendants share with uscope.
+std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except);
+
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,187 @@
+#include "engine/inproc/target_life.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "process/info.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+constexpr std::chrono::seconds kLookAtMapsEvery{1};
+// What a program takes at most to load its libraries, in nearly all cases.
+constexpr std::chrono::milliseconds kVerdictAfter{500};
+
+uint32_t inner_pid(pid_t pid) {
+  auto info = process::read_process(pid);
+  return uint32_t(info && !info->status.ns_pids.empty() ? info->status.ns_pids.back() : pid);
+}
+
+}  // namespace
+
+TargetLife::TargetLife(pid_t pid, Deployment& deployment, FactsSource facts, LifeOptions options,
+                       uint32_t library_code, uint32_t exec_code)
+    : pid_(pid),
+      deployment_(deployment),
+      facts_(std::move(facts)),
+      options_(std::move(options)),
+      hook_codes_{library_code, exec_code, false, bool(options_.exec)},
+      board_(deployment.shared()) {
+  header().pid = uint32_t(pid_);
+  header().inner_pid = inner_pid(pid_);
+  header().follows_forks = options_.follows_forks;
+}
+
+std::vector<Attachment> TargetLife::with_hooks(const std::vector<Attachment>& attachments) const {
+  std::vector<Attachment> all = attachments;
+  auto maps = process::Maps::of(pid_);
+  if (!maps) return all;
+  HookCodes codes = hook_codes_;
+  codes.wants_libraries = std::ranges::any_of(attachments, [&](const Attachment& attachment) {
+    return attachment.kind == Attachment::Kind::UserProbe && !is_program_of(pid_, attachment.file);
+  });
+  for (Attachment& hook : find_hooks(pid_, *maps, codes, facts_)) all.push_back(std::move(hook));
+  return all;
+}
+
+void TargetLife::drop_failures_of_hooks(AttachReport& report) const {
+  std::erase_if(report.failures,
+                [&](const AttachFailure& failure) { return failure.attachment >= attachments_.size(); });
+  report.attached_sites = 0;
+  for (const Attachment& attachment : attachments_)
+    if (attachment.kind == Attachment::Kind::UserProbe) report.attached_sites += attachment.sites.size();
+  report.attached_sites -= report.failures.size();
+}
+
+Result<AttachReport> TargetLife::attach(const std::vector<Attachment>& attachments) {
+  attachments_ = attachments;
+  // Said before the first hook can be hit.
+  header().answers_notices = 1;
+  TRY(AttachReport report, deployment_.attach(with_hooks(attachments), facts_));
+  drop_failures_of_hooks(report);
+  needs_looking_ = !report.awaited_files.empty();
+  next_look_ = Clock::now() + kLookAtMapsEvery;
+  is_attached_ = true;
+  return report;
+}
+
+void TargetLife::end() {
+  is_over_ = true;
+  header().answers_notices = 0;
+  board_.answer_all();
+}
+
+bool TargetLife::is_alive() const {
+  auto info = process::read_process(pid_);
+  return info && !info->is_zombie;
+}
+
+void TargetLife::look() {
+  if (!is_attached_) return;
+  hear_of_children();
+  if (is_over_) return;
+  if (!deployment_.is_in_place()) return is_alive() ? after_exec(false) : void(is_over_ = true);
+  if (auto notice = board_.take()) take_notice(*notice);
+  const Clock::time_point now = Clock::now();
+  if (needs_looking_ && now >= next_look_) catch_up();
+  if (verdict_due_ && (deployment_.has_targets_of(attachments_.size()) || now >= *verdict_due_)) {
+    if (!deployment_.has_targets_of(attachments_.size()))
+      news_.push_back(fmt::format("process {} executed {}; its probes ended: nothing that is probed is in it",
+                                  pid_, executed_));
+    verdict_due_.reset();
+  }
+}
+
+void TargetLife::catch_up() {
+  next_look_ = Clock::now() + kLookAtMapsEvery;
+  auto changes = deployment_.catch_up();
+  // A process that ends or executes meanwhile is seen to by the next look.
+  if (!changes) return;
+  AttachReport report;
+  report.failures = std::move(changes->failures);
+  drop_failures_of_hooks(report);
+  if (report.failures.empty()) return;
+  const AttachFailure& first = report.failures.front();
+  news_.push_back(
+      fmt::format("{} probes in files that process {} has loaded cannot be placed; the first, in {}: {}",
+                  report.failures.size(), pid_, attachments_[first.attachment].file, first.error.message()));
+}
+
+void TargetLife::take_notice(const NoticeBoard::Notice& notice) {
+  if (notice.of_libraries) catch_up();
+  const bool is_its_own = ::access(fmt::format("/proc/{}/task/{}", pid_, notice.thread).c_str(), F_OK) == 0;
+  if (notice.of_exec && options_.exec && is_its_own) {
+    auto held = options_.exec.hold(notice.thread, [this] { board_.answer_all(); });
+    if (held && *held) after_exec(true);
+  }
+  board_.answer(notice);
+}
+
+// The process runs another program; everything that was in it is gone.
+void TargetLife::after_exec(bool is_held) {
+  auto info = process::read_process(pid_);
+  executed_ = info && info->exe ? *info->exe : "another program";
+  const bool was_live = deployment_.has_targets_of(attachments_.size());
+  auto ended = [&](const std::string& why) {
+    news_.push_back(fmt::format("process {} executed {}; its probes ended: {}", pid_, executed_, why));
+    is_over_ = true;
+  };
+  if (options_.follows_forks && !deployment_.descendants().empty()) {
+    ended("children that it has forked are still traced");
+  } else if (auto moved = deployment_.move_on(); !moved) {
+    ended(moved.error().message());
+  } else if (auto report = deployment_.attach(with_hooks(attachments_), facts_); !report) {
+    ended(report.error().message());
+  } else {
+    needs_looking_ = !report->awaited_files.empty();
+    // What was loaded while this was being done.
+    catch_up();
+    const bool is_live = deployment_.has_targets_of(attachments_.size());
+    if (is_live && !is_held)
+      news_.push_back(fmt::format("process {} executed {}; its probes went there some milliseconds later",
+                                  pid_, executed_));
+    if (!is_live && was_live) verdict_due_ = Clock::now() + kVerdictAfter;
+  }
+  if (is_held) options_.exec.release();
+}
+
+void TargetLife::hear_of_children() {
+  SharedHeader& shared = header();
+  const uint32_t said = __atomic_load_n(&shared.children_said, __ATOMIC_ACQUIRE);
+  if (said - children_heard_ > kMostNewChildren) children_heard_ = said - kMostNewChildren;
+  for (; children_heard_ != said; ++children_heard_) {
+    uint32_t* place = &shared.children[children_heard_ % kMostNewChildren];
+    const uint32_t child = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (child == 0) return;  // it is just being written
+    __atomic_store_n(place, 0, __ATOMIC_RELAXED);
+    // Ids of another pid namespace mean nothing here; such a child's probes are off, and harm nobody.
+    if (shared.inner_pid != uint32_t(pid_)) continue;
+    using Probes = Offspring::Probes;
+    deployment_.tell_of_child(pid_t(child), options_.follows_forks ? Probes::On : Probes::Off);
+    if (!options_.follows_forks) continue;
+    if (auto info = process::read_process(pid_t(child))) followed_.emplace(pid_t(child), info->start_time);
+  }
+}
+
+bool TargetLife::has_followed_children() {
+  if (!options_.follows_forks) return false;
+  hear_of_children();
+  auto is_running = [](pid_t pid, uint64_t start_time) {
+    auto info = process::read_process(pid);
+    return info && !info->is_zombie && info->start_time == start_time;
+  };
+  std::erase_if(followed_, [&](const auto& child) { return !is_running(child.first, child.second); });
+  if (!followed_.empty()) return true;
+  // Those that have hit no probe yet.
+  for (pid_t pid : deployment_.descendants())
+    if (auto info = process::read_process(pid)) {
+      followed_.emplace(pid, info->start_time);
+      deployment_.tell_of_child(pid, Offspring::Probes::On);
+    }
+  return !followed_.empty();
+}
+
+}  // namespace uscope::engine::inproc

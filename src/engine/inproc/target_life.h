@@ -1,0 +1,79 @@
+// What happens to a target while it is traced: libraries come and go, it forks, it executes another program.
+// look() is called every few milliseconds and whenever the target says something; it is cheap when nothing
+// has happened. Borrows the deployment. One thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/inproc/runtime/notice_board.h"
+#include "engine/inproc/target/deployment.h"
+#include "engine/inproc/target/hooks.h"
+
+namespace uscope::engine::inproc {
+
+// For a process whose parent uscope is: how it is taken through an exec without missing an instruction.
+struct ExecFollower {
+  // A thread of it is about to execute another program, once `let_go` was called (again and again, until it
+  // does). True: it has, and is held at the new program's entry.
+  std::function<Result<bool>(pid_t thread, const std::function<void()>& let_go)> hold;
+  std::function<void()> release;
+  explicit operator bool() const { return bool(hold); }
+};
+
+struct LifeOptions {
+  bool follows_forks = false;
+  ExecFollower exec;
+};
+
+class TargetLife {
+ public:
+  TargetLife(pid_t pid, Deployment& deployment, FactsSource facts, LifeOptions options, uint32_t library_code,
+             uint32_t exec_code);
+
+  Result<AttachReport> attach(const std::vector<Attachment>& attachments);
+  void look();
+  // Nothing is brought into the target any more: uscope is leaving.
+  void end();
+
+  const Fd& source() const { return board_.source(); }
+  std::vector<std::string> take_news() { return std::exchange(news_, {}); }
+  bool has_followed_children();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  SharedHeader& header() const { return *reinterpret_cast<SharedHeader*>(deployment_.shared().data()); }
+  std::vector<Attachment> with_hooks(const std::vector<Attachment>& attachments) const;
+  void drop_failures_of_hooks(AttachReport& report) const;
+  void take_notice(const NoticeBoard::Notice& notice);
+  void catch_up();
+  void hear_of_children();
+  void after_exec(bool is_held);
+  bool is_alive() const;
+
+  pid_t pid_;
+  Deployment& deployment_;
+  FactsSource facts_;
+  LifeOptions options_;
+  HookCodes hook_codes_;
+  NoticeBoard board_;
+  std::vector<Attachment> attachments_;
+  bool is_attached_ = false, is_over_ = false;
+  bool needs_looking_ = false;  // nobody tells of everything: look at the maps from time to time
+  Clock::time_point next_look_;
+  uint32_t children_heard_ = 0;
+  std::map<pid_t, uint64_t> followed_;  // start times
+  std::vector<std::string> news_;
+  // After an exec: when to say that nothing of what is probed is in the new program.
+  std::optional<Clock::time_point> verdict_due_;
+  std::string executed_;
+};
+
+}  // namespace uscope::engine::inproc

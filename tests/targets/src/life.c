@@ -1,0 +1,180 @@
+// A program that forks, executes, loads libraries and starts threads, and checks its own results. What it does
+// is named by its arguments, one after the other:
+//   wait          prints READY PID and waits for a line on standard input
+//   work N        calls work() N times
+//   calls N       the same, and prints each
+//   fork N        a child calls work() N times and exits with 7
+//   vfork N       a vfork child does, and exits with 7
+//   spawn FILE    posix_spawn of a program
+//   raw N         a child by clone(CLONE_VM) on a stack of its own calls work() N times, with no thread pointer of its own
+//   linger MS N   a child calls work() N times, sleeps, calls it N times again; not waited for before `reap`
+//   reap          waits for all children; each must have exited with 7
+//   exec FILE …   executes a program with the remaining arguments
+//   open FILE N   dlopen, N calls of lib_work(), dlclose
+//   reopen FILE K K times the same, with something mapped in between so that it comes to lie elsewhere
+//   keep FILE N   dlopen and N calls, without dlclose
+//   threads T N   T threads one after the other, each calls work() N times
+//   crowd T N     T threads at once, each calls work() N times
+//   sleep MS      does nothing
+// It prints `CALLS n`, the number of calls of work() in this process, and exits with 0 if all was right.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+extern char** environ;
+static int calls, wrong;
+
+NOINLINE long work(long x) {
+  __asm__ volatile("" : "+r"(x)::"memory");
+  return 3 * x + 1;
+}
+
+static void expect(int is_right, const char* what) {
+  if (is_right) return;
+  wrong++;
+  fprintf(stderr, "WRONG %s\n", what);
+}
+
+static void work_often(long n) {
+  for (long i = 0; i < n; i++)
+    if (work(i) != 3 * i + 1) _exit(98);
+  __atomic_add_fetch(&calls, (int)n, __ATOMIC_RELAXED);
+}
+
+static void do_calls(long n) {
+  for (long i = 0; i < n; i++) printf("CALL work x=%ld = %ld\n", i, work(i));
+  calls += (int)n;
+}
+
+static int child_work(void* n) {
+  for (long i = 0; i < (long)n; i++)
+    if (work(i) != 3 * i + 1) _exit(98);
+  _exit(7);
+}
+
+static void wait_for_child(pid_t child, int want) {
+  int status = 0;
+  expect(waitpid(child, &status, __WALL) == child && WIFEXITED(status) && WEXITSTATUS(status) == want,
+         "a child's end");
+}
+
+static void do_fork(long n) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) child_work((void*)n);
+  wait_for_child(child, 7);
+}
+
+static void do_vfork(long n) {
+  pid_t child = vfork();
+  if (child == 0) {
+    for (long i = 0; i < n; i++)
+      if (work(i) != 3 * i + 1) _exit(98);
+    _exit(7);
+  }
+  wait_for_child(child, 7);
+}
+
+static void do_spawn(char* file) {
+  char* arguments[] = {file, NULL};
+  pid_t child;
+  expect(posix_spawn(&child, file, NULL, NULL, arguments, environ) == 0, "posix_spawn");
+  wait_for_child(child, 0);
+}
+
+static void do_raw(long n) {
+  static char stack[1 << 16];
+  pid_t child = clone(child_work, stack + sizeof stack, CLONE_VM | SIGCHLD, (void*)n);
+  // Nothing of ours runs meanwhile: the two would share what belongs to one thread.
+  wait_for_child(child, 7);
+}
+
+static void do_linger(long ms, long n) {
+  fflush(stdout);
+  if (fork() != 0) return;
+  for (long i = 0; i < n; i++) work(i);
+  usleep((useconds_t)ms * 1000);
+  child_work((void*)n);
+}
+
+static void do_reap(void) {
+  int status;
+  while (wait(&status) > 0) expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "a child's end");
+}
+
+static void do_open(const char* file, long n, int keep) {
+  void* library = dlopen(file, RTLD_NOW);
+  long (*lib_work)(long) = library ? (long (*)(long))dlsym(library, "lib_work") : NULL;
+  expect(lib_work != NULL, "dlopen");
+  if (lib_work == NULL) return;
+  for (long i = 0; i < n; i++) expect(lib_work(i) == 5 * i + 2, "lib_work");
+  if (!keep) expect(dlclose(library) == 0, "dlclose");
+}
+
+static void do_reopen(const char* file, long times) {
+  for (long i = 0; i < times; i++) {
+    do_open(file, 1, 0);
+    if (i % 2 == 0) mmap(NULL, 1 << 20, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+}
+
+static void* thread_work(void* n) {
+  work_often((long)n);
+  return NULL;
+}
+
+static void do_threads(long count, long n, int at_once) {
+  pthread_t* threads = calloc((size_t)count, sizeof *threads);
+  for (long i = 0; i < count; i++) {
+    expect(pthread_create(&threads[i], NULL, thread_work, (void*)n) == 0, "pthread_create");
+    if (!at_once) pthread_join(threads[i], NULL);
+  }
+  for (long i = 0; at_once && i < count; i++) pthread_join(threads[i], NULL);
+  free(threads);
+}
+
+static void do_wait(void) {
+  char line[100];
+  printf("READY %d\n", (int)getpid());
+  fflush(stdout);
+  if (fgets(line, sizeof line, stdin) == NULL) exit(0);
+}
+
+int main(int argc, char** argv) {
+  (void)argc;
+  for (char** a = argv + 1; *a != NULL;) {
+    const char* what = *a++;
+#define TEXT (*a != NULL ? *a++ : (exit(97), ""))
+#define NUMBER atol(TEXT)
+    if (strcmp(what, "wait") == 0) do_wait();
+    else if (strcmp(what, "work") == 0) work_often(NUMBER);
+    else if (strcmp(what, "calls") == 0) do_calls(NUMBER);
+    else if (strcmp(what, "fork") == 0) do_fork(NUMBER);
+    else if (strcmp(what, "vfork") == 0) do_vfork(NUMBER);
+    else if (strcmp(what, "spawn") == 0) do_spawn(TEXT);
+    else if (strcmp(what, "raw") == 0) do_raw(NUMBER);
+    else if (strcmp(what, "linger") == 0) { long ms = NUMBER; do_linger(ms, NUMBER); }
+    else if (strcmp(what, "reap") == 0) do_reap();
+    else if (strcmp(what, "open") == 0) { const char* file = TEXT; do_open(file, NUMBER, 0); }
+    else if (strcmp(what, "keep") == 0) { const char* file = TEXT; do_open(file, NUMBER, 1); }
+    else if (strcmp(what, "reopen") == 0) { const char* file = TEXT; do_reopen(file, NUMBER); }
+    else if (strcmp(what, "threads") == 0) { long t = NUMBER; do_threads(t, NUMBER, 0); }
+    else if (strcmp(what, "crowd") == 0) { long t = NUMBER; do_threads(t, NUMBER, 1); }
+    else if (strcmp(what, "sleep") == 0) usleep((useconds_t)NUMBER * 1000);
+    else if (strcmp(what, "exec") == 0) { fflush(stdout); execv(a[0], a); exit(96); }
+    else exit(95);
+  }
+  printf("CALLS %d\n", calls);
+  return wrong == 0 ? 0 : 1;
+}
