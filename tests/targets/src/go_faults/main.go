@@ -1,0 +1,65 @@
+// A Go program that dereferences nil and recovers, thousands of times, on goroutines that wander: the runtime owns
+// SIGSEGV. Ends with status 1 if a panic is lost or one comes that should not.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+type node struct {
+	name string
+	next *node
+}
+
+var recovered, fine atomic.Int64
+
+//go:noinline
+func visit(n *node, times int) int {
+	return len(n.name) + times
+}
+
+//go:noinline
+func try(n *node, times int) (result int, failed bool) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			failed = strings.Contains(fmt.Sprint(problem), "nil pointer dereference")
+		}
+	}()
+	return visit(n, times), false
+}
+
+func main() {
+	rounds := 1000
+	if len(os.Args) > 2 && os.Args[1] == "calls" {
+		rounds, _ = strconv.Atoi(os.Args[2])
+	}
+	var all sync.WaitGroup
+	for worker := 0; worker < 4; worker++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := 0; i < rounds; i++ {
+				if _, failed := try(nil, i); failed {
+					recovered.Add(1)
+				}
+				if n, failed := try(&node{name: strings.Repeat("x", i%100)}, 1); !failed && n == i%100+1 {
+					fine.Add(1)
+				}
+				if i%64 == 0 {
+					runtime.GC()
+				}
+			}
+		}()
+	}
+	all.Wait()
+	fmt.Printf("recovered %d fine %d\n", recovered.Load(), fine.Load())
+	if recovered.Load() != int64(4*rounds) || fine.Load() != int64(4*rounds) {
+		os.Exit(1)
+	}
+}
