@@ -108,6 +108,9 @@ inline void zero_bytes(uint8_t* to, uint64_t size) {
   for (; size > 0; size--) *to++ = 0;
 }
 
+// Nobody waits for another thread longer than this.
+inline constexpr uint32_t kMostTurns = 4096;
+
 class HashMap {
  public:
   // `slot` is the thread's in the target; null for the reader outside, which keeps no elements for itself.
@@ -144,8 +147,16 @@ class HashMap {
     const uint32_t size = significant_bytes(key, map_->key_size), hash = hash_of(key, size);
     if (Element* e = find(key, size, hash)) return flags == kOnlyNew ? kExists : write(e, value, own_block);
     if (flags == kOnlyOld) return kNotFound;
-    const uint32_t fresh = take_element();
-    if (fresh == kNone) return kTooBig;
+    uint32_t fresh = take_element();
+    // Others may have the spare elements in their hands, for this very key too.
+    for (uint32_t turns = 0; fresh == kNone && turns < kMostTurns && !is_full(); turns++) {
+      __builtin_ia32_pause();
+      fresh = take_element();
+    }
+    if (fresh == kNone) {
+      Element* e = find(key, size, hash);
+      return !e ? kTooBig : flags == kOnlyNew ? kExists : write(e, value, own_block);
+    }
     Element* e = element(fresh);
     copy_bytes(key_of(e), key, map_->key_size);
     if (is_per_thread(map_->kind) && (e->flags & kUsedBefore)) zero_everywhere(e);
@@ -158,10 +169,12 @@ class HashMap {
       return kBusy;
     }
     Element* other = find(key, size, hash);
-    if (!other) link(bucket, hash, e, fresh);
+    const bool is_linked = !other && count_in();
+    if (is_linked) link(bucket, hash, e, fresh);
     unlock(bucket);
-    if (!other) return 0;
+    if (is_linked) return 0;
     give_element(fresh);
+    if (!other) return kTooBig;
     return flags == kOnlyNew ? kExists : write(other, value, own_block);
   }
 
@@ -178,6 +191,7 @@ class HashMap {
         unlink(bucket, from, e);
         unlock(bucket);
         give_element(at - 1);
+        if (is_exact()) __atomic_fetch_sub(&map_->linked, 1, __ATOMIC_RELAXED);
         return 0;
       }
     }
@@ -188,6 +202,19 @@ class HashMap {
  private:
   Bucket& bucket_of(uint32_t hash) const {
     return ((Bucket*)(shared_ + map_->buckets))[hash & map_->bucket_mask];
+  }
+
+  // Small maps hold exactly as many entries as they were made for. Large ones share their elements out in
+  // batches and hold about as many, as the kernel's do.
+  bool is_exact() const { return map_->free_batch == 1 && !is_lru(map_->kind); }
+  bool is_full() const {
+    return !is_exact() || __atomic_load_n(&map_->linked, __ATOMIC_RELAXED) >= map_->max_entries;
+  }
+  bool count_in() {
+    if (!is_exact()) return true;
+    if (__atomic_fetch_add(&map_->linked, 1, __ATOMIC_RELAXED) < map_->max_entries) return true;
+    __atomic_fetch_sub(&map_->linked, 1, __ATOMIC_RELAXED);
+    return false;
   }
 
   static bool is_key(Element* e, const uint8_t* key, uint32_t size, uint32_t hash) {
@@ -214,7 +241,7 @@ class HashMap {
   bool lock(Bucket& bucket) {
     const uint32_t mine = slot_ ? kLockedByTarget : kLockedByReader;
     uint32_t seen = 0;
-    for (uint32_t turns = 0; turns < 4096; turns++) {
+    for (uint32_t turns = 0; turns < kMostTurns; turns++) {
       seen = 0;
       if (__atomic_compare_exchange_n(&bucket.lock, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return true;

@@ -133,6 +133,7 @@ struct MapInfo {
   alignas(kCacheLine) uint64_t free_list;  // tag << 32 | first + 1
   uint32_t lru_hand;
   uint32_t fresh;                     // elements from here on were never used
+  uint32_t linked;                    // elements in the buckets; of maps that may become full only
   alignas(kCacheLine) uint64_t lost;  // updates that gave up waiting for a lock
 };
 static_assert(sizeof(MapInfo) == 256);

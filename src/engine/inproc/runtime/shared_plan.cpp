@@ -18,6 +18,9 @@ constexpr uint32_t kFewestThreads = 64;
 constexpr uint32_t kMostMaps = 4096;
 // Threads keep some free elements of large maps for themselves; these are on top of what the map may hold.
 constexpr uint32_t kSharedFreely = 1024, kFreeBatch = 8, kSpareElements = 512;
+// In a small map: for threads that prepare an element each and find, when they link it, that another was
+// first.
+constexpr uint32_t kFewSpareElements = 8;
 
 uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -107,7 +110,8 @@ class Planner {
     const bool shares = map.max_entries >= kSharedFreely && map.number < std::size(Slot{}.free_elements);
     map.free_batch = shares ? kFreeBatch : 1;
     map.max_entries = std::min(map.max_entries, uint32_t(1) << 28);
-    map.element_count = map.max_entries + (shares ? kSpareElements : 0);
+    const bool evicts = map.kind == Kind::LruHash || map.kind == Kind::PerThreadLruHash;
+    map.element_count = map.max_entries + (shares ? kSpareElements : evicts ? 0 : kFewSpareElements);
     const uint64_t size =
         sizeof(Element) + round_up(map.key_size, 8) + (per_thread ? 0 : uint64_t(map.value_stride));
     map.element_size = uint32_t(size <= 32 ? 32 : size <= 64 ? 64 : round_up(size, 16));
