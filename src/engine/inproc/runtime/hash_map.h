@@ -109,7 +109,7 @@ inline void zero_bytes(uint8_t* to, uint64_t size) {
 }
 
 // Nobody waits for another thread longer than this.
-inline constexpr uint32_t kMostTurns = 4096;
+inline constexpr uint32_t kMostLockTurns = 4096;
 
 class HashMap {
  public:
@@ -149,7 +149,7 @@ class HashMap {
     if (flags == kOnlyOld) return kNotFound;
     uint32_t fresh = take_element();
     // Others may have the spare elements in their hands, for this very key too.
-    for (uint32_t turns = 0; fresh == kNone && turns < kMostTurns && !is_full(); turns++) {
+    for (uint32_t turns = 0; fresh == kNone && turns < kMostLockTurns && !is_full(); turns++) {
       __builtin_ia32_pause();
       fresh = take_element();
     }
@@ -241,7 +241,7 @@ class HashMap {
   bool lock(Bucket& bucket) {
     const uint32_t mine = slot_ ? kLockedByTarget : kLockedByReader;
     uint32_t seen = 0;
-    for (uint32_t turns = 0; turns < kMostTurns; turns++) {
+    for (uint32_t turns = 0; turns < kMostLockTurns; turns++) {
       seen = 0;
       if (__atomic_compare_exchange_n(&bucket.lock, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return true;
