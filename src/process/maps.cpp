@@ -85,10 +85,15 @@ std::optional<Mapping> parse_line(std::string_view line) {
   return mapping;
 }
 
-// Whether `next` begins another loading of the file than the one `last` belongs to. Within one loading
-// offsets grow with addresses; two segments may share a page of the file, but then their permissions differ.
-bool begins_another_loading(const Mapping& last, const Mapping& next) {
-  return next.offset < last.offset || (next.offset == last.offset && next.perms == last.perms);
+// Whether `next` begins another loading of the file than `file`. Within one loading offsets grow with
+// addresses. Two segments may share a page of the file: then their permissions differ, unless the second is
+// what the dynamic linker has made read-only after relocating it, which follows at once and is never the
+// file's first page.
+bool begins_another_loading(const MappedImage& file, const Mapping& next) {
+  const Mapping& last = file.mappings.back();
+  if (next.offset != last.offset) return next.offset < last.offset;
+  if (next.perms != last.perms) return false;
+  return next.start != last.end || next.offset == file.mappings.front().offset;
 }
 
 struct FileIdentity {
@@ -153,7 +158,7 @@ std::vector<MappedImage> Maps::files() const {
       MappedImage& file = files[files.size() - back];
       bool same_file =
           file.inode == mapping.inode && file.device == mapping.device && file.path == mapping.path;
-      if (same_file && !begins_another_loading(file.mappings.back(), mapping)) home = &file;
+      if (same_file && !begins_another_loading(file, mapping)) home = &file;
       if (same_file) break;
     }
     if (!home) home = &files.emplace_back(mapping.path, mapping.device, mapping.inode, mapping.deleted);

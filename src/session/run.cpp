@@ -1,6 +1,7 @@
 #include "session/run.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,15 @@ struct Target {
 Result<Target> find_target_process(pid_t pid) {
   TRY(process::ProcessInfo info, process::read_process(pid));
   return Target{std::move(info), Fd(int(::syscall(SYS_pidfd_open, pid, 0)))};
+}
+
+// A program that would run with its owner's rights does not, when it is executed under ptrace by an ordinary
+// user.
+bool loses_rights(const std::string& file) {
+  struct stat info {};
+  if (::geteuid() == 0 || ::stat(file.c_str(), &info) != 0) return false;
+  return (info.st_mode & S_ISUID && info.st_uid != ::geteuid()) ||
+         (info.st_mode & S_ISGID && info.st_gid != ::getegid());
 }
 
 // One compiled script on one engine.
@@ -407,13 +417,20 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   std::optional<Target> target;
   if (request.pid) {
     TRY(target, find_target_process(*request.pid));
+    // Before anything else fails for the same reason and says less.
+    if (request.engine == EngineChoice::Inproc) TRY_STATUS(process::check_may_attach(target->info));
   }
   std::optional<Child> child;
   if (!request.command.empty() && !request.dry_run) {
     TRY(Child started, Child::start(request.command, request.command_has_quotes));
     child.emplace(std::move(started));
     // What is to run inside the process needs the process to be there.
-    if (request.engine == EngineChoice::Inproc || request.follows_forks) TRY_STATUS(child->hold_at_entry());
+    if (request.engine == EngineChoice::Inproc || request.follows_forks) {
+      if (request.with_warnings && loses_rights(child->file()))
+        report("WARNING: " + child->file() +
+               " runs without the rights of its owner, since it is traced from its start\n");
+      TRY_STATUS(child->hold_at_entry());
+    }
   }
   ProbeScope scope{request.pid, "", request.allow_unsafe, request.is_bpftrace};
   if (child) scope.pid = child->pid();

@@ -31,6 +31,14 @@ codegen::Code notice_code(uint32_t kind) {
   return code;
 }
 
+bool asks_for_ids(const codegen::Program& program) {
+  return std::ranges::any_of(program.codes, [](const codegen::Code& code) {
+    return std::ranges::any_of(code.instructions, [](const bpf_insn& each) {
+      return each.code == (BPF_JMP | BPF_CALL) && each.imm == BPF_FUNC_get_current_pid_tgid;
+    });
+  });
+}
+
 SharedHeader& header_of(std::span<uint8_t> shared) { return *reinterpret_cast<SharedHeader*>(shared.data()); }
 
 std::string why_not_here(AttachKind kind) {
@@ -60,6 +68,7 @@ Status InprocEngine::load(const codegen::Program& program) {
   const std::span<uint8_t> shared = deployment_->shared();
   life_ = std::make_unique<TargetLife>(pid_, *deployment_, facts_, life_options_, codes + kLibraryNotice,
                                        codes + kExecNotice);
+  if (asks_for_ids(program)) life_->set_shows_thread_ids();
   clock_.publish(header_of(shared).clock);
   clock_published_ = Clock::now();
   TRY(own_, OwnCode::place(*code_, shared));

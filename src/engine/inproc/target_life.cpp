@@ -65,6 +65,9 @@ Result<AttachReport> TargetLife::attach(const std::vector<Attachment>& attachmen
   needs_looking_ = !report.awaited_files.empty();
   next_look_ = Clock::now() + kLookAtMapsEvery;
   is_attached_ = true;
+  if (shows_thread_ids_ && header().inner_pid != uint32_t(pid_))
+    news_.push_back(
+        fmt::format("process {} is in another pid namespace: tid is a thread's number in there", pid_));
   return report;
 }
 

@@ -36,6 +36,8 @@ class TargetLife {
  public:
   TargetLife(pid_t pid, Deployment& deployment, FactsSource facts, LifeOptions options, uint32_t library_code,
              uint32_t exec_code);
+  // The script shows ids of threads: those of another pid namespace cannot be told as uscope would see them.
+  void set_shows_thread_ids() { shows_thread_ids_ = true; }
 
   Result<AttachReport> attach(const std::vector<Attachment>& attachments);
   void look();
@@ -65,7 +67,7 @@ class TargetLife {
   HookCodes hook_codes_;
   NoticeBoard board_;
   std::vector<Attachment> attachments_;
-  bool is_attached_ = false, is_over_ = false;
+  bool is_attached_ = false, is_over_ = false, shows_thread_ids_ = false;
   bool needs_looking_ = false;  // nobody tells of everything: look at the maps from time to time
   Clock::time_point next_look_;
   uint32_t children_heard_ = 0;

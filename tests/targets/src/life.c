@@ -16,17 +16,26 @@
 //   threads T N   T threads one after the other, each calls work() N times
 //   crowd T N     T threads at once, each calls work() N times
 //   sleep MS      does nothing
+//   undumpable    is not to be looked into (PR_SET_DUMPABLE)
+//   filter        from now on a seccomp filter kills the process when it maps memory
 // It prints `CALLS n`, the number of calls of work() in this process, and exits with 0 if all was right.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#ifndef NO_SECCOMP
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#endif
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,6 +153,22 @@ static void do_threads(long count, long n, int at_once) {
   free(threads);
 }
 
+#ifdef NO_SECCOMP
+static void do_filter(void) { exit(94); }
+#else
+static void do_filter(void) {
+  struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = {sizeof code / sizeof code[0], code};
+  expect(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0,
+         "seccomp");
+}
+#endif
+
 static void do_wait(void) {
   char line[100];
   printf("READY %d\n", (int)getpid());
@@ -171,6 +196,8 @@ int main(int argc, char** argv) {
     else if (strcmp(what, "reopen") == 0) { const char* file = TEXT; do_reopen(file, NUMBER); }
     else if (strcmp(what, "threads") == 0) { long t = NUMBER; do_threads(t, NUMBER, 0); }
     else if (strcmp(what, "crowd") == 0) { long t = NUMBER; do_threads(t, NUMBER, 1); }
+    else if (strcmp(what, "undumpable") == 0) prctl(PR_SET_DUMPABLE, 0);
+    else if (strcmp(what, "filter") == 0) do_filter();
     else if (strcmp(what, "sleep") == 0) usleep((useconds_t)NUMBER * 1000);
     else if (strcmp(what, "exec") == 0) { fflush(stdout); execv(a[0], a); exit(96); }
     else exit(95);

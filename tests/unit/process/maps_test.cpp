@@ -112,6 +112,21 @@ TEST(Maps, GroupsTheLoadingsOfAFile) {
   EXPECT_EQ(maps.files().size(), 4u);
 }
 
+// The dynamic linker protects the beginning of the data, which shares its page of the file with the
+// constants.
+TEST(Maps, WhatIsProtectedAfterRelocationBelongsToItsLoading) {
+  auto maps = Maps::parse(
+      "1000-2000 r--p 00000000 fe:00 7 /bin/p\n2000-3000 r-xp 00001000 fe:00 7 /bin/p\n"
+      "3000-4000 r--p 00002000 fe:00 7 /bin/p\n4000-5000 r--p 00002000 fe:00 7 /bin/p\n"
+      "5000-6000 rw-p 00003000 fe:00 7 /bin/p\n"
+      "6000-7000 r--p 00000000 fe:00 7 /bin/p\n7000-8000 r--p 00000000 fe:00 7 /bin/p\n");
+  ASSERT_TRUE(maps.has_value());
+  auto files = maps->files();
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0].mappings.size(), 5u);
+  EXPECT_EQ(maps->images().at(0).end().value, 0x6000u);
+}
+
 TEST(Maps, AFileMappedAsDataBeforeItsLoadingStaysApart) {
   Maps maps = parsed(
       "1000-9000 r--p 00000000 fe:00 5 /lib/a\n"
