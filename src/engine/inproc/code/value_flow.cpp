@@ -196,6 +196,25 @@ void ValueFlow::find_needless() {
   }
 }
 
+std::optional<uint32_t> ValueFlow::call_before(uint32_t at) const {
+  while (at > 0 && !jumped_to_[at]) {
+    const bpf_insn& i = all_[--at];
+    if (is_call(i)) return i.src_reg == 0 ? std::optional(at) : std::nullopt;
+    const uint8_t kind = BPF_CLASS(i.code);
+    if (is_jump(i) || is_exit(i) || kind == BPF_ST || kind == BPF_STX || facts_.is_function(at)) break;
+  }
+  return std::nullopt;
+}
+
+bool ValueFlow::looks_up_text(uint32_t at) const {
+  if (!is_call(all_[at]) || all_[at].src_reg != 0 || all_[at].imm != BPF_FUNC_map_lookup_elem) return false;
+  const auto reading = call_before(at);
+  if (!reading || all_[*reading].imm != BPF_FUNC_probe_read_user_str) return false;
+  const auto clearing = call_before(*reading);
+  if (!clearing || all_[*clearing].imm != BPF_FUNC_probe_read_kernel) return false;
+  return states_[*clearing][3] == Known{Known::Number, 0, 0};
+}
+
 std::optional<ValueFlow::BitSearch> ValueFlow::bit_search_at(uint32_t at) const {
   constexpr uint32_t kSteps = 6, kInStep = 7, kLength = 1 + kSteps * kInStep;
   auto is = [&](uint32_t index, uint8_t code, uint8_t to, uint8_t from, int32_t number) {

@@ -36,6 +36,8 @@ class ValueFlow {
   bool adds_number(uint32_t at) const;
   // Its result is never read and it does nothing else.
   bool is_needless(uint32_t at) const { return needless_[at]; }
+  // A lookup right behind the reading of a text into cleared memory: nothing was stored in between.
+  bool looks_up_text(uint32_t at) const;
   // The generator's search for the highest bit of R0, by halves and without branches, begins here: R0 is
   // shifted right until that bit is bit `low`, R2 says how far, R1 is the last step's. Nothing jumps into it.
   struct BitSearch {
@@ -57,6 +59,8 @@ class ValueFlow {
   uint32_t reads(uint32_t at) const;   // registers, as bits
   uint32_t writes(uint32_t at) const;  // wholly
   bool is_per_cpu(uint32_t map) const;
+  // The helper call that straight code without stores has made before `at`.
+  std::optional<uint32_t> call_before(uint32_t at) const;
 
   const std::vector<bpf_insn>& all_;
   const codegen::Program& program_;

@@ -51,6 +51,11 @@ inline uint32_t significant_bytes(const uint8_t* key, uint32_t size) {
   while (end > 8 && load_word(key + end - 8) == 0) end -= 8;
   return end;
 }
+// The same of a long key that is a text of `length` bytes and zeroes.
+inline uint32_t significant_in_text(uint32_t length, uint32_t size) {
+  if (length > size / 8 * 8) return size;
+  return length == 0 ? 8 : (length + 7) / 8 * 8;
+}
 inline uint16_t words_of(uint32_t bytes) { return uint16_t((bytes + 7) / 8); }
 
 // Of `size` significant bytes. Never 0. The compiled code has a copy of the 8- and 4-byte cases.

@@ -82,6 +82,12 @@ struct Slot {
   uint32_t pad;
   uint64_t home;       // address of the PrivateHeader
   AddressRange stack;  // a part of the thread's stack, up to its top, that is known to be mapped; or empty
+  // The buffer that was last made all zero, and the one that a text was last put in behind such a clearing:
+  // its bytes from `end` on are 0. For a lookup right after it, see ValueFlow::looks_up_text.
+  struct {
+    uint64_t address;
+    uint32_t size, end;
+  } cleared, text;
   Registers registers;
   uint64_t vectors[kVectors];  // the lower 8 bytes of xmm0 and on: where the context goes on
   struct {

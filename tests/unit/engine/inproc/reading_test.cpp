@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "engine/inproc/runtime/hash_map.h"
 #include "engine/inproc/target/known_memory.h"
 #include "unit/engine/inproc/traced.h"
 
@@ -119,20 +120,25 @@ TEST(Reading, FromAStackOfTheProgramsOwn) {
   munmap(stack, kStack + 4096);
 }
 
+// The first lookup knows the text's length, the second finds out for itself how far the key is not zero.
 TEST(Reading, TellsLongKeysApart) {
-  Traced traced("uprobe:/a:f { @[str(arg0, 1000)] = sum(arg1); }");
-  traced.process.patch_entry(reinterpret_cast<void*>(&take), {});
-  for (int round = 0; round < 2; round++)
-    for (size_t length = 0; length < 990; length++) take(std::string(length, 'x').c_str(), length + 1);
-  const uint32_t map = traced.map_of("@");
-  for (size_t length = 0; length < 990; length++) {
-    std::vector<uint8_t> key(traced.process.map(map)->key_size);
-    std::memset(key.data(), 'x', length);
-    auto entry = traced.store.find_entry(map, key);
-    ASSERT_TRUE(entry && *entry) << length;
-    uint64_t sum = 0;
-    for (const auto& value : (*entry)->values) sum += ByteReader(value).u64();
-    ASSERT_EQ(sum, 2 * (length + 1));
+  for (size_t most : {100, 1000, 1001, 1007}) {
+    Traced traced("uprobe:/a:f { @[str(arg0, " + std::to_string(most) + ")] = sum(arg1); $text = str(arg0, " +
+                  std::to_string(most) + "); @[$text] = sum(arg1); }");
+    traced.process.patch_entry(reinterpret_cast<void*>(&take), {});
+    for (int round = 0; round < 2; round++)
+      for (size_t length = 0; length < most; length++) take(std::string(length, 'x').c_str(), length + 1);
+    const uint32_t map = traced.map_of("@");
+    EXPECT_GT(traced.process.map(map)->key_size, kLongKey);
+    for (size_t length = 0; length < most; length++) {
+      std::vector<uint8_t> key(traced.process.map(map)->key_size);
+      std::memset(key.data(), 'x', length);
+      auto entry = traced.store.find_entry(map, key);
+      ASSERT_TRUE(entry && *entry) << length << " of " << most;
+      uint64_t sum = 0;
+      for (const auto& value : (*entry)->values) sum += ByteReader(value).u64();
+      ASSERT_EQ(sum, 4 * (length + 1)) << length << " of " << most;
+    }
   }
 }
 

@@ -15,6 +15,8 @@ extern "C" {
 uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header);
 
 uint64_t uscope_map_lookup(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
+// The same, where nothing was written since a text was read that may be the key.
+uint64_t uscope_map_lookup_text(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
 int64_t uscope_map_update(MapInfo* map, const uint8_t* key, const uint8_t* value, uint64_t flags, uint64_t,
                           Slot* slot);
 int64_t uscope_map_delete(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);

@@ -34,6 +34,15 @@ uint64_t uscope_map_lookup(MapInfo* map, const uint8_t* key, uint64_t, uint64_t,
   return (uint64_t)value_in(map, key, (uint8_t*)slot->values, slot);
 }
 
+uint64_t uscope_map_lookup_text(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  const bool is_known = slot->text.address == (uint64_t)key && slot->text.size == map->key_size;
+  if (!is_known || map->key_size <= kLongKey || is_array(map->kind) || map->kind == Kind::Ring)
+    return uscope_map_lookup(map, key, 0, 0, 0, slot);
+  HashMap hash(map, slot);
+  Element* e = hash.find_significant(key, significant_in_text(slot->text.end, map->key_size));
+  return e ? (uint64_t)hash.value_of(e, (uint8_t*)slot->values) : 0;
+}
+
 uint64_t uscope_map_lookup_thread(MapInfo* map, const uint8_t* key, uint64_t thread, uint64_t, uint64_t,
                                   Slot* slot) {
   const SharedHeader* shared = shared_header(slot);

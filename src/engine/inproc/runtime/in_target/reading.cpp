@@ -79,24 +79,8 @@ uint64_t certain_bytes(Slot* slot, uint64_t from) {
   return 0;
 }
 
-extern "C" {
-
-int64_t uscope_read(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot) {
-  if (size == 0) return 0;
-  if (is_certain(slot, from, size)) {
-    copy_bytes(to, (const uint8_t*)from, size);
-    return 0;
-  }
-  if (from < kPage || from + size < from || read_remote(slot, to, from, size) != size) {
-    zero_bytes(to, size);
-    return kFault;
-  }
-  return 0;
-}
-
 // The bytes up to the first NUL, at most size with it; returns how many, with the NUL.
-int64_t uscope_read_text(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot) {
-  if (size == 0) return 0;
+static int64_t read_text(uint8_t* to, uint64_t size, uint64_t from, Slot* slot) {
   const uint64_t certain = certain_bytes(slot, from);
   uint64_t have = certain < size ? certain : size, length = have;
   if (have > 0)
@@ -121,10 +105,36 @@ int64_t uscope_read_text(uint8_t* to, uint64_t size, uint64_t from, uint64_t, ui
   return int64_t(length) + 1;
 }
 
+extern "C" {
+
+int64_t uscope_read(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot) {
+  if (size == 0) return 0;
+  if (is_certain(slot, from, size)) {
+    copy_bytes(to, (const uint8_t*)from, size);
+    return 0;
+  }
+  if (from < kPage || from + size < from || read_remote(slot, to, from, size) != size) {
+    zero_bytes(to, size);
+    return kFault;
+  }
+  return 0;
+}
+
+int64_t uscope_read_text(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot) {
+  if (size == 0) return 0;
+  const int64_t got = read_text(to, size, from, slot);
+  slot->text = slot->cleared;
+  slot->text.end = got > 0 ? uint32_t(got) - 1 : 0;
+  if (slot->text.address != (uint64_t)to || slot->text.size != size) slot->text.address = 0;
+  slot->cleared.address = 0;
+  return got;
+}
+
 // From our own memory. As the kernel's probe_read_kernel: address 0 fails, and zeroes.
-int64_t uscope_copy(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot*) {
+int64_t uscope_copy(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot* slot) {
   if ((uint64_t)from < kPage) {
     zero_bytes(to, size);
+    slot->cleared = {(uint64_t)to, uint32_t(size), 0};
     return kFault;
   }
   copy_bytes(to, from, size);
