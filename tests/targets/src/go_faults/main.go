@@ -58,7 +58,7 @@ func main() {
 		}()
 	}
 	all.Wait()
-	fmt.Printf("recovered %d fine %d\n", recovered.Load(), fine.Load())
+	fmt.Printf("CALL main.visit recovered %d fine %d\n", recovered.Load(), fine.Load())
 	if recovered.Load() != int64(4*rounds) || fine.Load() != int64(4*rounds) {
 		os.Exit(1)
 	}
