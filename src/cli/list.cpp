@@ -38,6 +38,7 @@ int list_command(const ScriptOptions& options) {
   session::ListRequest request;
   request.pattern = options.file;
   request.verbose = options.verbose;
+  request.debug_folders = options.debug_folders;
   request.is_bpftrace = options.persona == Persona::Bpftrace;
   if (options.file.ends_with(".bt"))
     std::fprintf(stderr,

@@ -116,6 +116,7 @@ Result<session::RunRequest> run_request(const ScriptOptions& options) {
   request.with_helper_warnings = options.helper_warnings;
   request.include_folders = options.include_folders;
   request.include_files = options.include_files;
+  request.debug_folders = options.debug_folders;
   request.debug_stages = options.debug_stages;
   request.mode = script_mode(options.mode);
   request.probe_filter = options.probe_filter;

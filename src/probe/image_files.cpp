@@ -116,16 +116,21 @@ std::vector<ImageFile> expand_name_glob(const std::string& pattern, const std::s
   return files;
 }
 
+bool is_same_file(const std::string& a, const std::string& b) {
+  struct stat first, second;
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
 std::string root_of(std::optional<pid_t> pid) {
   if (!pid) return "";
-  std::string root = "/proc/" + std::to_string(*pid) + "/root";
+  std::string process = "/proc/" + std::to_string(*pid), root = process + "/root";
   char target[8];
-  // A process in our own root needs no detour; its files are then shown and opened alike.
+  // A process in our own root needs no detour; its files are then shown and opened alike. The same root does
+  // not mean the same files: another mount namespace may have others below it.
   ssize_t length = ::readlink(root.c_str(), target, sizeof target);
-  struct stat ours, theirs;
-  bool same = ::stat("/", &ours) == 0 && ::stat((root + "/").c_str(), &theirs) == 0 &&
-              ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
-  return length == 1 && same ? "" : root;
+  bool is_ours = is_same_file("/", root + "/") && is_same_file("/proc/self/ns/mnt", process + "/ns/mnt");
+  return length == 1 && is_ours ? "" : root;
 }
 
 }  // namespace

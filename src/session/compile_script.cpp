@@ -30,7 +30,7 @@ std::string type_name(const lang::Type& type) { return type.known() ? type.spell
 }  // namespace
 
 ScriptCompiler::ScriptCompiler(const RunRequest& request, ProbeScope scope)
-    : request_(request), probes_(types_, std::move(scope)) {
+    : request_(request), types_(request.debug_folders), probes_(types_, std::move(scope)) {
   source_ = sources_.add(request.name, request.text);
 }
 

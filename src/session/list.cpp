@@ -209,7 +209,7 @@ Status list_user_probes(ProbeKind kind, const Question& question, const ListRequ
   TRY(std::vector<ImageFile> files, probe::find_image_files(spec.target, request.pid));
   bool several = request.pid || files.size() != 1;
   for (const ImageFile& file : files) {
-    auto image = ImageSymbols::open(file.opened, file.root);
+    auto image = ImageSymbols::open(file.opened, file.root, request.debug_folders);
     if (!image) {
       if (!several) return fail(std::move(image.error()));
       // A glob over a directory meets scripts and data too; only what looks broken deserves a word.

@@ -15,6 +15,7 @@ namespace uscope::session {
 struct ListRequest {
   std::string pattern;  // uprobe:FILE:GLOB, usdt:FILE:*, …; empty with a pid: everything in it
   std::optional<pid_t> pid;
+  std::vector<std::string> debug_folders;
   bool verbose = false;      // with arguments and their types
   bool is_bpftrace = false;  // nothing found is an empty list, not an Error that explains
 };

@@ -42,7 +42,7 @@ const symbols::ImageSymbols* LiveNames::image_of(uint32_t pid, const process::Ma
     std::string root = "/proc/" + std::to_string(pid) + "/root";
     auto path = process::path_to_mapped_file(pid_t(pid), mapping);
     if (path) leave_process(*path, root);
-    auto image = path ? symbols::ImageSymbols::open(*path, root)
+    auto image = path ? symbols::ImageSymbols::open(*path, root, options_.debug_folders)
                       : Result<symbols::ImageSymbols>(std::unexpected(path.error()));
     if (image) at->second = std::make_unique<symbols::ImageSymbols>(std::move(*image));
     // Gone before it could be opened: another process may map it, too.

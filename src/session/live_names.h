@@ -36,6 +36,7 @@ class PastMappings {
 };
 
 struct NameOptions {
+  std::vector<std::string> debug_folders;
   bool inlined = true;      // calls that the compiler inlined are frames
   bool lines = false;       // name+offset@file:line
   bool stack_ends = true;   // say why a stack ends early

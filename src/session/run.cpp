@@ -337,6 +337,7 @@ std::set<std::string> probed_files(const lang::TypedProgram& program) {
 // Unless the script says: inlined calls are shown, source lines are not; as bpftrace, neither.
 NameOptions name_options(const RunRequest& request, const lang::Settings& settings) {
   NameOptions options;
+  options.debug_folders = request.debug_folders;
   options.inlined = settings.show_debug_info.value_or(!request.is_bpftrace);
   options.lines = settings.show_debug_info.value_or(false);
   options.stack_ends = !request.is_bpftrace;

@@ -38,6 +38,7 @@ struct RunRequest {
   bool with_warnings = true;
   bool with_helper_warnings = false;                        // -k
   std::vector<std::string> include_folders, include_files;  // -I, --include
+  std::vector<std::string> debug_folders;                   // --debuginfo
   std::vector<std::string> debug_stages;                    // -d
   ScriptMode mode = ScriptMode::Run;
   std::string probe_filter;  // a regular expression over names of test and bench probes; empty: all

@@ -64,7 +64,7 @@ bool is_plain_char(const TypeTable& table, TypeId id) {
 Result<const ImageSymbols*> ScriptTypes::image(const std::string& path, const std::string& root) {
   auto known = images_.find(path);
   if (known != images_.end()) return known->second.get();
-  TRY(ImageSymbols opened, ImageSymbols::open(path, root));
+  TRY(ImageSymbols opened, ImageSymbols::open(path, root, debug_folders_));
   auto& kept = images_[path] = std::make_unique<ImageSymbols>(std::move(opened));
   auto& table = tables_[kept.get()] = std::make_unique<TypeTable>(types_of_image(*kept));
   order_.push_back(table.get());

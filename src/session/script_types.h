@@ -18,6 +18,10 @@ namespace uscope::session {
 
 class ScriptTypes final : public lang::TypeSource {
  public:
+  // Debug files are looked for in these, too.
+  explicit ScriptTypes(std::vector<std::string> debug_folders = {})
+      : debug_folders_(std::move(debug_folders)) {}
+
   // Opens the image once and keeps it. Struct names are looked for in the images opened so far, in that
   // order.
   Result<const symbols::ImageSymbols*> image(const std::string& path, const std::string& root = "");
@@ -64,6 +68,7 @@ class ScriptTypes final : public lang::TypeSource {
   // Nothing if the kernel does not tell its types.
   const TypeTable* kernel() const;
 
+  std::vector<std::string> debug_folders_;
   std::map<std::string, std::unique_ptr<symbols::ImageSymbols>> images_;
   std::map<const symbols::ImageSymbols*, std::unique_ptr<TypeTable>> tables_;
   std::vector<const TypeTable*> order_;

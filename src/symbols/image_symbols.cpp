@@ -45,6 +45,7 @@ bool is_rust_name(std::string_view name) {
 
 struct ImageSymbols::Impl {
   std::string path, root;
+  std::vector<std::string> debug_folders;
   std::optional<ElfFile> elf;
   std::optional<image::DebugFiles> debug_files;
   std::optional<ElfFile> mini_debug_info;
@@ -77,7 +78,7 @@ struct ImageSymbols::Impl {
 };
 
 const image::DebugFiles& ImageSymbols::Impl::find_debug_files() {
-  if (!debug_files) debug_files = image::find_debug_files(*elf, {.root = root});
+  if (!debug_files) debug_files = image::find_debug_files(*elf, {.root = root, .folders = debug_folders});
   return *debug_files;
 }
 
@@ -108,7 +109,7 @@ void ImageSymbols::Impl::load_elf_functions() {
 }
 
 void ImageSymbols::Impl::add_debug_info_functions() {
-  auto info = image::dwarf::DebugInfo::open(*elf, root);
+  auto info = image::dwarf::DebugInfo::open(*elf, root, debug_folders);
   if (!info) return;
   info->for_each_function([this](const image::dwarf::Function& function) {
     FunctionSymbol symbol;
@@ -210,8 +211,10 @@ void ImageSymbols::Impl::load_functions() {
   if (!cold_parts.empty()) pair_cold_parts();
 }
 
-Result<ImageSymbols> ImageSymbols::open(const std::string& path, const std::string& root) {
+Result<ImageSymbols> ImageSymbols::open(const std::string& path, const std::string& root,
+                                        const std::vector<std::string>& debug_folders) {
   auto impl = std::make_unique<Impl>();
+  impl->debug_folders = debug_folders;
   impl->path = path;
   impl->root = root;
   TRY(MappedFile file, MappedFile::open(path));
@@ -355,7 +358,7 @@ const image::dwarf::DebugInfo& ImageSymbols::debug_info() const {
   if (!impl_->debug_info && !impl_->elf)
     impl_->debug_info = image::dwarf::DebugInfo::none("a .NET image has no DWARF debug info");
   if (!impl_->debug_info) {
-    auto info = image::dwarf::DebugInfo::open(*impl_->elf, impl_->root);
+    auto info = image::dwarf::DebugInfo::open(*impl_->elf, impl_->root, impl_->debug_folders);
     if (!info) {
       impl_->problems.push_back(info.error().message());
       info = image::dwarf::DebugInfo::none(impl_->problems.back());

@@ -41,8 +41,10 @@ struct FunctionSymbol {
 
 class ImageSymbols {
  public:
-  // `path` is opened as it is; `root` prefixes look-ups of debug files (/proc/PID/root).
-  static Result<ImageSymbols> open(const std::string& path, const std::string& root = "");
+  // `path` is opened as it is; `root` prefixes look-ups of debug files (/proc/PID/root), which are also
+  // looked for in `debug_folders`, before the usual places.
+  static Result<ImageSymbols> open(const std::string& path, const std::string& root = "",
+                                   const std::vector<std::string>& debug_folders = {});
   // The kernel's own small library, which every process has mapped; read from this process.
   static Result<ImageSymbols> of_vdso();
   ImageSymbols(ImageSymbols&&) noexcept;

@@ -64,11 +64,12 @@ DebugInfo DebugInfo::none(std::string why) {
   return DebugInfo(std::move(impl));
 }
 
-Result<DebugInfo> DebugInfo::open(const ElfFile& callers, const std::string& root) {
+Result<DebugInfo> DebugInfo::open(const ElfFile& callers, const std::string& root,
+                                  const std::vector<std::string>& debug_folders) {
   auto impl = std::make_unique<Impl>();
   TRY(impl->image, ElfFile::from_bytes(callers.bytes(), callers.path()));
   const ElfFile& image = *impl->image;
-  DebugFiles found = find_debug_files(image, {.root = root});
+  DebugFiles found = find_debug_files(image, {.root = root, .folders = debug_folders});
   bool in_itself = image.has_debug_info() || image.find_section(".debug_info.dwo");
   bool elsewhere = found.file && found.file->has_debug_info();
   if (!in_itself && !elsewhere) {

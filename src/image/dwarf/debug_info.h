@@ -89,7 +89,8 @@ class DebugInfo {
   // Finds the debug info that belongs to the image (itself, separate debug file, split units). `root`
   // prefixes file-system look-ups (/proc/PID/root). An image without any is not an Error: is_empty() is true,
   // why_empty() says where was looked.
-  static Result<DebugInfo> open(const ElfFile& image, const std::string& root = "");
+  static Result<DebugInfo> open(const ElfFile& image, const std::string& root = "",
+                                const std::vector<std::string>& debug_folders = {});
   // An empty one, for images that have no DWARF by nature.
   static DebugInfo none(std::string why);
   DebugInfo(DebugInfo&&) noexcept;

@@ -73,9 +73,10 @@ class Search {
     // One byte names the folder; what is left must name a file.
     if (build_id_.size() < 2 || build_id_.size() > 64) return false;
     std::string hex = to_hex(build_id_);
-    std::string path =
-        fmt::format("{}/.build-id/{}/{}.debug", search_.directory, hex.substr(0, 2), hex.substr(2));
-    return accept(rooted(path), DebugFileKind::BuildId);
+    std::string path = fmt::format("/.build-id/{}/{}.debug", hex.substr(0, 2), hex.substr(2));
+    for (const std::string& folder : search_.folders)
+      if (accept(folder + path, DebugFileKind::BuildId)) return true;
+    return accept(rooted(search_.directory + path), DebugFileKind::BuildId);
   }
 
   bool by_debug_link() {
@@ -84,6 +85,10 @@ class Search {
     if (!link || link->name.find('/') != std::string_view::npos || link->name.size() > 255) return false;
     std::string folder = folder_of(image_path_), name(link->name);
     crc_ = link->crc;
+    for (const std::string& given : search_.folders)
+      if (accept(given + "/" + name, DebugFileKind::DebugLink) ||
+          accept(given + folder + "/" + name, DebugFileKind::DebugLink))
+        return true;
     return accept(rooted(folder + "/" + name), DebugFileKind::DebugLink) ||
            accept(rooted(folder + "/.debug/" + name), DebugFileKind::DebugLink) ||
            accept(rooted(search_.directory + folder + "/" + name), DebugFileKind::DebugLink);

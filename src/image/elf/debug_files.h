@@ -31,6 +31,7 @@ struct DebugFiles {
 struct DebugFileSearch {
   std::string root;                          // prefixed to every absolute path, e.g. "/proc/123/root"
   std::string directory = "/usr/lib/debug";  // where debug files are collected
+  std::vector<std::string> folders = {};     // looked at before that; ours, not below the root
   // The image's path as its own system knows it; empty: ElfFile::path() without the root.
   std::string image_path;
 };
