@@ -150,8 +150,22 @@ void CodeGenerator::message(event::FormatKind kind, std::string_view text, lang:
   std::string escaped;
   for (char c : text) escaped.append(c == '%' ? 2 : 1, c);
   event::Format format{kind, std::move(escaped), {}, unit_.place(span), unit_.marked_line(span)};
+  send_message(std::move(format));
+}
+
+void CodeGenerator::send_message(event::Format format) {
   format.arguments.kind = event::Layout::Kind::Tuple;
   send(begin_record(event::RecordKind::Printf, unit_.add_format(std::move(format)), 0), 8);
+}
+
+// bpftrace's assert() is a macro: its message has the macro's place, and the call's below it.
+void CodeGenerator::assert_message(const std::string& text, lang::Span span) {
+  if (!unit_.typed.settings.as_bpftrace) return message(event::FormatKind::Errorf, text, span);
+  Temporaries temporaries(frame_);
+  event::Format format{event::FormatKind::Errorf, "", {}, "stdlib/base.bt:6:5-37", ""};
+  format.context = fmt::format("{}: ERROR: expanded from\n{}\n", unit_.place(span), unit_.marked_line(span));
+  for (char c : text) format.text.append(c == '%' ? 2 : 1, c);
+  send_message(std::move(format));
 }
 
 void CodeGenerator::assert_call(const Expr& expr, const lang::Call& node) {
@@ -160,7 +174,7 @@ void CodeGenerator::assert_call(const Expr& expr, const lang::Call& node) {
   asm_.jump(fine);
   asm_.bind(failed);
   const std::string& text = node.arguments[1]->as<lang::StringLiteral>()->value;
-  message(event::FormatKind::Errorf, "assert failed: " + text, expr.span);
+  assert_message("assert failed: " + text, expr.span);
   send(begin_record(event::RecordKind::Exit, 1, 0), 8);
   asm_.jump(end_);
   asm_.bind(fine);

@@ -103,6 +103,10 @@ CodeGenerator::Scope CodeGenerator::make_scope(const std::vector<lang::VariableI
   Scope scope;
   scope.variables = &variables;
   for (const lang::VariableInfo& variable : variables) {
+    if (variable.is_entry) {  // the loop makes room for it
+      scope.slots.emplace_back();
+      continue;
+    }
     uint64_t size = size_of(variable.type);
     Place place = frame_.allocate(size);
     clear(place, std::max<uint64_t>(8, (size + 7) / 8 * 8));

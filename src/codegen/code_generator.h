@@ -29,6 +29,8 @@ struct CodeSite {
   size_t usdt_site = 0;    // which of a usdt probe's
 };
 
+constexpr uint64_t kRecordHeader = 8;  // event/plan.h: kind and number
+
 class CodeGenerator {
  public:
   CodeGenerator(Unit& unit, const CodeSite& site) : unit_(unit), site_(site), frame_(kScratchHeader) {}
@@ -216,6 +218,8 @@ class CodeGenerator {
   void store_call(const Expr& expr, const lang::Call& node, const Type& want, Place to);
   void exit_call(const lang::Call& node);
   void assert_call(const Expr& expr, const lang::Call& node);
+  void send_message(event::Format format);
+  void assert_message(const std::string& text, lang::Span span);
   void message(event::FormatKind kind, std::string_view text, lang::Span span);
   void signal_call(const Expr& expr, const lang::Call& node);
 
@@ -258,6 +262,7 @@ class CodeGenerator {
   // map_loop.cpp
   void map_loop(const lang::Stmt& stmt, const lang::For& node);
   void map_loop_body(const lang::Block& body, Place left_by);
+  void make_entry(const lang::For& node);
   void load_entry(const Unit::ScriptMap& map, const lang::For& node);
   void call_for_each(uint32_t map, Assembler function);
   void length(const Expr& expr, const lang::Call& node);  // -> R0
@@ -280,6 +285,8 @@ class CodeGenerator {
   void map_record(const lang::Call& node, event::RecordKind kind);
   void join(const Expr& expr, const lang::Call& node);
   std::string expansion_text(event::FormatKind kind) const;
+  std::optional<Place> entry_with_header(const Expr& value) const;
+  void write_header(Place record, event::RecordKind kind, uint32_t id);
   Place begin_record(event::RecordKind kind, uint32_t id, uint64_t payload);
   void send(Place record, uint64_t size);
   void send_sized(Place record);  // of R3 bytes

@@ -138,6 +138,7 @@ Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang
   out.kind = kind_of(type.kind());
   out.size = size_of(type);
   out.is_signed = type.is_signed();
+  if (type.is(TypeKind::kFloat) && program.settings.as_bpftrace) out.kind = Layout::Kind::None;
   if (depth > kMaxDepth) return out;
   // Only what str() gives without a length is as long as that.
   if (type.is(TypeKind::kString) && type.size() == program.settings.max_strlen + 1)

@@ -39,6 +39,7 @@ void CodeGenerator::map_loop(const lang::Stmt& stmt, const lang::For& node) {
   asm_.mov(R0, 0);
   store_slot(left_by, R0);
   if (unit_.inputs.loops == Loops::MayGoto) blur_variables();
+  make_entry(node);
 
   Assembler outer = std::exchange(asm_, Assembler());
   asm_.use_frame(kCallerFrame);
@@ -54,6 +55,15 @@ void CodeGenerator::map_loop(const lang::Stmt& stmt, const lang::For& node) {
   load_slot(R0, left_by);
   asm_.jump_if(Cond::Eq, R0, kReturned, scopes_.back().end);
   asm_.jump_if(Cond::Eq, R0, kEnded, end_);
+}
+
+// With room for a record's header before it: print() sends a large one from where it is.
+void CodeGenerator::make_entry(const lang::For& node) {
+  const Type& type = (*scopes_.back().variables)[node.slot].type;
+  uint64_t size = size_of(type);
+  Place place = frame_.allocate(kRecordHeader + size).at(kRecordHeader);
+  if (place.base != kScratch || has_padding(type)) clear(place, std::max<uint64_t>(8, (size + 7) / 8 * 8));
+  scopes_.back().slots[node.slot] = place;
 }
 
 // The loop's variable = (key, value); they are at R2 and R3.

@@ -12,7 +12,7 @@ using lang::TypeKind;
 
 namespace {
 
-constexpr uint64_t kHeader = 8;
+constexpr uint64_t kHeader = kRecordHeader;
 constexpr uint32_t kMaxJoined = 16;
 
 }  // namespace
@@ -20,9 +20,23 @@ constexpr uint32_t kMaxJoined = 16;
 // The whole record is defined memory: the kernel before 6.3 wants that.
 Place CodeGenerator::begin_record(RecordKind kind, uint32_t id, uint64_t payload) {
   Place record = frame_.allocate(kHeader + payload);
+  write_header(record, kind, id);
+  return record;
+}
+
+void CodeGenerator::write_header(Place record, RecordKind kind, uint32_t id) {
   asm_.store(Width::B4, record.base, record.offset, int32_t(kind));
   asm_.store(Width::B4, record.base, record.offset + 4, int32_t(id));
-  return record;
+}
+
+// A map loop's variable as it is, with the room before it; see make_entry().
+std::optional<Place> CodeGenerator::entry_with_header(const Expr& value) const {
+  const auto* variable = value.as<lang::Variable>();
+  const Scope& scope = scopes_.back();
+  if (!variable || variable->slot >= scope.slots.size() || !(*scope.variables)[variable->slot].is_entry)
+    return std::nullopt;
+  Place place = scope.slots[variable->slot];
+  return Place{place.base, place.offset - int32_t(kHeader)};
 }
 
 void CodeGenerator::send(Place record, uint64_t size) {
@@ -124,8 +138,12 @@ void CodeGenerator::print(const Expr& expr, const lang::Call& node) {
   Type type = plain_type(value.type);
   uint64_t size = size_of(type);
   if (type.is_aggregate() || size == 0) return unsupported(expr.span, "print() of " + type.spell());
-  event::Layout layout = unit_.layout(type);
-  Place record = begin_record(RecordKind::PrintValue, unit_.add_value(std::move(layout)), size);
+  uint32_t number = unit_.add_value(unit_.layout(type));
+  if (auto entry = entry_with_header(value)) {
+    write_header(*entry, RecordKind::PrintValue, number);
+    return send(*entry, kHeader + size);
+  }
+  Place record = begin_record(RecordKind::PrintValue, number, size);
   if (has_padding(type)) clear(record.at(kHeader), size);
   store(value, type, record.at(kHeader));
   send(record, kHeader + size);

@@ -188,6 +188,7 @@ std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const C
   TypedProgram out;
   std::set<std::string> seen;
   out.settings = read_settings(*program, inputs.environment, diagnostics);
+  out.settings.as_bpftrace = inputs.as_bpftrace;
   if (!import_scripts(*program, sources, inputs.loader, seen, diagnostics)) return std::nullopt;
   out.options = apply_parameters(*program, inputs.command_line, diagnostics);
   out.c_types = CTypes::read(*program, sources, types, diagnostics);

@@ -38,6 +38,7 @@ struct CompileInputs {
   ScriptLoader loader;                                      // empty: nothing can be imported
   std::function<bool(const std::string& name)> has_header;  // empty: all are there
   bool allow_unsafe = false;
+  bool as_bpftrace = false;
 };
 
 // Nothing if there were errors. `sources` gets what is imported and outlives the diagnostics.

@@ -45,6 +45,8 @@ struct Settings {
   UnstableFeature unstable_addr = UnstableFeature::kWarn;
   // From the environment alone: a map whose value tseries() takes for the time, for tests.
   std::string series_clock_map;
+  // Not the script's to say: floats are not read, and what the standard library says comes from its files.
+  bool as_bpftrace = false;
 };
 
 // The value of an environment variable, nothing if it is not set. Given by the caller: nothing here reads the

@@ -376,6 +376,7 @@ void Resolver::for_loop(Stmt& stmt, For& node) {
   node.slot = define(node.variable, node.variable_span);
   scope_->assigned.insert(node.slot);
   VariableInfo& variable = (*scope_->variables)[node.slot];
+  variable.is_entry = node.map != nullptr;
   if (element.known() && !(variable.type == element)) {
     variable.type = element;
     changed_ = true;

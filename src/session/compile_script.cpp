@@ -38,6 +38,7 @@ lang::CompileInputs ScriptCompiler::inputs() {
   lang::CompileInputs inputs;
   inputs.command_line = request_.command_line;
   inputs.allow_unsafe = request_.allow_unsafe;
+  inputs.as_bpftrace = request_.is_bpftrace;
   inputs.environment = [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
     return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
