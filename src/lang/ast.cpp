@@ -31,7 +31,7 @@ ExprNode copy(const Ternary& n) {
   return Ternary{clone(*n.condition), clone_optional(n.then), clone(*n.otherwise)};
 }
 ExprNode copy(const Cast& n) { return Cast{clone(n.type), clone(*n.operand)}; }
-ExprNode copy(const Field& n) { return Field{clone(*n.object), n.name, n.name_span}; }
+ExprNode copy(const Field& n) { return Field{clone(*n.object), n.name, n.name_span, n.is_reference}; }
 ExprNode copy(const TupleIndex& n) { return TupleIndex{clone(*n.object), n.index}; }
 ExprNode copy(const Index& n) { return Index{clone(*n.object), clone(*n.index)}; }
 ExprNode copy(const Call& n) { return Call{n.name, n.name_span, clone_all(n.arguments)}; }

@@ -9,6 +9,7 @@
 #include "lang/macros.h"
 #include "lang/parser.h"
 #include "lang/resolver.h"
+#include "lang/split_probes.h"
 
 namespace uscope::lang {
 namespace {
@@ -204,6 +205,7 @@ std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const C
     if (auto* probe = std::get_if<Probe>(&item)) add_probe(out, *probe, inputs, diagnostics);
   }
   if (diagnostics.has_errors()) return std::nullopt;
+  split_probes(out, types);
   Resolver(out, types, ResolverOptions{inputs.allow_unsafe}, diagnostics).run();
   if (diagnostics.has_errors()) return std::nullopt;
   return out;

@@ -67,6 +67,11 @@ std::optional<Type> merge(const Type& held, const Type& incoming, const Expr* va
     return merge_integers(plain(held), plain(incoming), value ? value->as<IntLiteral>() : nullptr);
   }
   if (held.kind() != incoming.kind()) {
+    // An address is an address, whether debug info says what lies there (retval) or nothing does (arg0).
+    bool is_mixed = (held.is(TypeKind::kPointer) && incoming.is(TypeKind::kInt)) ||
+                    (held.is(TypeKind::kInt) && incoming.is(TypeKind::kPointer));
+    if (is_mixed)
+      return held.is(TypeKind::kPointer) && value && value->as<IntLiteral>() ? held : Type::uint64();
     if (held.is(TypeKind::kFloat) && incoming.is_integer()) return held;
     return std::nullopt;
   }
@@ -99,6 +104,7 @@ std::optional<Type> merge(const Type& held, const Type& incoming, const Expr* va
 bool fits(const Type& into, const Type& type, const Expr* value) {
   if (into.is(TypeKind::kString) && into.size() == 0) return type.is(TypeKind::kString);
   if (into.is(TypeKind::kString) && type.is(TypeKind::kString)) return type.size() <= into.size();
+  if (into.is(TypeKind::kPointer) != type.is(TypeKind::kPointer)) return false;
   auto both = merge(into, type, value);
   return both && *both == into;
 }

@@ -102,6 +102,8 @@ CHECKS = {
     "nm": lambda: _command("nm"),
     "bpftrace": lambda: _command("bpftrace"),
     "readelf": lambda: _command("readelf"),
+    "openssl": lambda: _command("openssl"),
+    "script": lambda: _command("script"),
     "musl": lambda: _command("musl-gcc"),
     "docker": lambda: _command("docker"),
 }

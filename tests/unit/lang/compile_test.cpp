@@ -149,6 +149,35 @@ TEST(Types, FromTheProgramsDebugInfo) {
   EXPECT_EQ(with_debug_info("offsetof(struct shape, at.y)"), "int8");
 }
 
+TEST(Types, AttachPointsWithOtherArgumentsAreProbesOfTheirOwn) {
+  TableTypes types;
+  types.args["open"] = {{"name", Type::pointer(Type::int8())}};
+  types.args["openat"] = {{"dir", Type::int32()}, {"name", Type::pointer(Type::int8())}};
+  types.args["creat"] = {{"name", Type::pointer(Type::int8())}};
+  Compiled mixed("uprobe:./a:open,uprobe:./a:openat,uprobe:./a:creat /args.name/ { @[args.name] = 1; }",
+                 types);
+  ASSERT_TRUE(mixed.program) << mixed.errors();
+  ASSERT_EQ(mixed.program->probes.size(), 2u);
+  EXPECT_EQ(mixed.program->probes[0].attach_points.size(), 2u);
+  EXPECT_EQ(mixed.program->probes[1].attach_points[0].function, "openat");
+  // Who does not look at them stays whole.
+  Compiled whole("uprobe:./a:open,uprobe:./a:openat { @ = 1; }", types);
+  ASSERT_TRUE(whole.program) << whole.errors();
+  EXPECT_EQ(whole.program->probes.size(), 1u);
+}
+
+TEST(Types, AnAddressMayComeWithAndWithoutItsType) {
+  TableTypes types;
+  types.results["make"] = Type::pointer(Type::structure("struct shape", 32));
+  Compiled made(
+      "uretprobe:./a:make { @live[retval] = 1; @last = retval; } uprobe:./a:drop { delete(@live, arg0); "
+      "@last = arg0; }",
+      types);
+  ASSERT_TRUE(made.program) << made.errors();
+  EXPECT_EQ(made.type("@live"), "[uint64] int8");
+  EXPECT_EQ(made.type("@last"), "uint64");
+}
+
 TEST(Compile, ExpandsProbesThroughTheMatcher) {
   CompileInputs inputs;
   inputs.matcher = [](const AttachSpec& probe, Diagnostics&) {
@@ -304,9 +333,7 @@ INSTANTIATE_TEST_SUITE_P(
               "Different bits in a single hist unsupported"},
         Wrong{"uprobe:./a:draw { print(args.zz); }", "1:25-32", "Can't find function parameter zz"},
         Wrong{"uprobe:./a:draw { print(args.s->zz); }", "1:25-35",
-              "Struct/union of type 'struct shape' does not contain a field named 'zz'"},
-        Wrong{"uprobe:./a:draw,uprobe:./a:erase { print(args.s); }", "1:42-46",
-              "Probe has attach points with mixed arguments: uprobe:./a:erase"}));
+              "Struct/union of type 'struct shape' does not contain a field named 'zz'"}));
 
 }  // namespace
 }  // namespace uscope::lang
