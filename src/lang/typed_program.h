@@ -19,7 +19,7 @@ namespace uscope::lang {
 struct VariableInfo {
   std::string name;
   Type type;
-  Span span;  // where it was first set or declared
+  Span span;              // where it was first set or declared
   bool is_entry = false;  // an entry of a map, of which only the loop's body knows
 };
 
