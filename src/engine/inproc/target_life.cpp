@@ -56,11 +56,21 @@ void TargetLife::drop_failures_of_hooks(AttachReport& report) const {
   report.attached_sites -= report.failures.size();
 }
 
+// It may execute another program meanwhile.
+Result<AttachReport> TargetLife::bring_to_current_image() {
+  constexpr int kTries = 3;
+  for (int tries = 1;; ++tries) {
+    auto report = deployment_.attach(with_hooks(attachments_), facts_);
+    if (report || tries == kTries || deployment_.is_in_place() || !is_alive()) return report;
+    TRY_STATUS(deployment_.move_on());
+  }
+}
+
 Result<AttachReport> TargetLife::attach(const std::vector<Attachment>& attachments) {
   attachments_ = attachments;
   // Said before the first hook can be hit.
   header().answers_notices = 1;
-  TRY(AttachReport report, deployment_.attach(with_hooks(attachments), facts_));
+  TRY(AttachReport report, bring_to_current_image());
   drop_failures_of_hooks(report);
   needs_looking_ = !report.awaited_files.empty();
   next_look_ = Clock::now() + kLookAtMapsEvery;
@@ -88,6 +98,11 @@ void TargetLife::look() {
   if (is_over_) return;
   if (!deployment_.is_in_place()) return is_alive() ? after_exec(false) : void(is_over_ = true);
   if (auto notice = board_.take()) take_notice(*notice);
+  if (!std::exchange(said_too_many_threads_, header().hits_without_slot != 0) && said_too_many_threads_)
+    news_.push_back(fmt::format(
+        "process {} has had more than {} threads: those beyond are not traced, and what they hit is "
+        "counted as lost",
+        pid_, header().thread_limit - 1));
   const Clock::time_point now = Clock::now();
   if (needs_looking_ && now >= next_look_) catch_up();
   if (verdict_due_ && (deployment_.has_targets_of(attachments_.size()) || now >= *verdict_due_)) {
@@ -136,7 +151,7 @@ void TargetLife::after_exec(bool is_held) {
     ended("children that it has forked are still traced");
   } else if (auto moved = deployment_.move_on(); !moved) {
     ended(moved.error().message());
-  } else if (auto report = deployment_.attach(with_hooks(attachments_), facts_); !report) {
+  } else if (auto report = bring_to_current_image(); !report) {
     ended(report.error().message());
   } else {
     needs_looking_ = !report->awaited_files.empty();

@@ -54,6 +54,7 @@ class TargetLife {
   SharedHeader& header() const { return *reinterpret_cast<SharedHeader*>(deployment_.shared().data()); }
   std::vector<Attachment> with_hooks(const std::vector<Attachment>& attachments) const;
   void drop_failures_of_hooks(AttachReport& report) const;
+  Result<AttachReport> bring_to_current_image();
   void take_notice(const NoticeBoard::Notice& notice);
   void catch_up();
   void hear_of_children();
@@ -68,6 +69,7 @@ class TargetLife {
   NoticeBoard board_;
   std::vector<Attachment> attachments_;
   bool is_attached_ = false, is_over_ = false, shows_thread_ids_ = false;
+  bool said_too_many_threads_ = false;
   bool needs_looking_ = false;  // nobody tells of everything: look at the maps from time to time
   Clock::time_point next_look_;
   uint32_t children_heard_ = 0;
