@@ -33,7 +33,7 @@ constexpr std::array kRegisters = {
     RegisterName{"orig_rax", 120},
 };
 constexpr std::array<int32_t, 6> kArguments = {112, 104, 96, 88, 72, 64};  // System V: di si dx cx r8 r9
-constexpr int32_t kStackPointer = 152, kResult = 80, kInstruction = 128, kCodeSegment = 136;
+constexpr int32_t kStackPointer = 152, kResult = 80, kInstruction = 128, kCodeSegment = 136, kFlags = 144;
 
 constexpr int32_t kNoProbe = -1;  // in a UserSymbol: the address is what counts
 
@@ -72,9 +72,9 @@ void CodeGenerator::builtin(const Expr& expr, const std::string& name) {
   } else if (name == "numaid") {
     asm_.call(BPF_FUNC_get_numa_node_id);
   } else if (name == "jiffies") {
-    asm_.call(BPF_FUNC_jiffies64);
+    if (kernel_is_there(expr, name)) asm_.call(BPF_FUNC_jiffies64);
   } else if (name == "curtask") {
-    asm_.call(BPF_FUNC_get_current_task);
+    if (kernel_is_there(expr, name)) asm_.call(BPF_FUNC_get_current_task);
   } else if (name == "retval" && has_registers) {
     reads_result_ = true;
     asm_.load(Width::B8, R0, kContext, kResult);
@@ -173,6 +173,11 @@ void CodeGenerator::register_at(const Expr& expr, std::string_view name) {
   bool has_registers = site_.kind == CodeKind::UserProbe || site_.kind == CodeKind::PerfEvent;
   if (found == kRegisters.end() || !has_registers)
     return unsupported(expr.span, fmt::format("reg(\"{}\") at this probe", name));
+  if (found->offset == kFlags && unit_.inputs.in_process)
+    return unit_.problem(
+        expr.span,
+        "reg(\"flags\") is not kept by the in-process engine, as most code does not need it; "
+        "use --engine kernel");
   reads_result_ = true;  // or what goes with it
   asm_.load(Width::B8, R0, kContext, int32_t(found->offset));
 }

@@ -46,6 +46,7 @@ void CodeGenerator::call(const Expr& expr, const lang::Call& node) {
   if (name == "strcontains" || name == "strstr") return text_search(expr, node, name == "strstr");
   if (name == "strcap") return asm_.mov(R0, int64_t(size_of(node.arguments[0]->type)));
   if (name == "reg") return register_at(expr, node.arguments[0]->as<lang::StringLiteral>()->value);
+  if (name == "kptr" && !kernel_is_there(expr, "what kptr() points to")) return;
   if (name == "uptr" || name == "kptr") return scalar(*node.arguments[0]);
   if (name == "memcmp") return memory_compare(expr, node);
   if (name == "kaddr") return kernel_address(expr, node);

@@ -199,6 +199,7 @@ class CodeGenerator {
 
   // kernel_values.cpp
   void kernel_stack(const Expr& expr, Place to);
+  bool kernel_is_there(const Expr& expr, const std::string& name);
   bool parent_task(const Expr& expr, const std::string& name);
   void read_kernel_number(uint64_t offset, uint64_t size);
   void parent_pid(const Expr& expr);

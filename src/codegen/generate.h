@@ -53,7 +53,9 @@ struct Inputs {
   // Asked once, by the first stack: how the kernel lays out what the unwinder reads of it. Null, or nothing:
   // stacks are walked by the engine, along frame pointers.
   std::function<std::optional<VmaLayout>()> vma_layout;
-  bool engine_unwinds = false;  // see kUnwindStack
+  // The code runs inside the process: what program.h names beside the kernel's helpers is there, the kernel
+  // is not.
+  bool in_process = false;
   // Where set, dw_ustack() works in these processes only, and warns in others: as bpftrace's does.
   std::optional<std::vector<uint32_t>> dwarf_processes;
   uint32_t ring_bytes = 4u << 20;  // a power of two

@@ -19,6 +19,7 @@ constexpr uint64_t kCommSize = 16;
 void CodeGenerator::kernel_stack(const Expr& expr, Place to) {
   uint64_t size = size_of(expr.type);
   if (size <= kStackHeader) return unsupported(expr.span, "kstack here");
+  if (!kernel_is_there(expr, "kstack")) return;
   clear(to, size);
   if (site_.kind == CodeKind::RunOnce || site_.kind == CodeKind::Timer) return;
   asm_.mov(R1, kContext);
@@ -31,6 +32,15 @@ void CodeGenerator::kernel_stack(const Expr& expr, Place to) {
   asm_.alu(Alu::Rsh, R0, 3);
   asm_.store(Width::B8, to.base, to.offset + 8, R0);
   asm_.bind(failed);
+}
+
+// Whether the code can see what is the kernel's own; says so where it cannot.
+bool CodeGenerator::kernel_is_there(const Expr& expr, const std::string& name) {
+  if (!unit_.inputs.in_process) return true;
+  unit_.problem(expr.span, name +
+                               " is the kernel's own, out of sight for code inside the process; use --engine "
+                               "kernel");
+  return false;
 }
 
 // The address of the current task's parent -> R0; false if it cannot be found.
@@ -56,11 +66,21 @@ void CodeGenerator::read_kernel_number(uint64_t offset, uint64_t size) {
 }
 
 void CodeGenerator::parent_pid(const Expr& expr) {
+  if (unit_.inputs.in_process) {
+    asm_.mov(R1, 0);
+    asm_.mov(R2, 0);
+    return asm_.call(kParentProcess);
+  }
   if (!parent_task(expr, "ppid")) return;
   read_kernel_number(unit_.task_layout()->tgid, 4);
 }
 
 void CodeGenerator::store_parent_comm(const Expr& expr, Place to, uint64_t size) {
+  if (unit_.inputs.in_process) {
+    address(R1, to);
+    asm_.mov(R2, int64_t(size));
+    return asm_.call(kParentProcess);
+  }
   clear(to, size);
   if (!parent_task(expr, "pcomm")) return;
   asm_.mov(R3, R0);

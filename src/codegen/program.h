@@ -21,6 +21,10 @@ inline constexpr int32_t kLeaveFunction = 0x70002;
 // its size, whether this is a function's first instruction, the map of state). Fills in all but the process.
 inline constexpr int32_t kUnwindStack = 0x70003;
 
+// Of an engine whose code does not run in the kernel: (where the parent's name goes, its size; or 0, 0) ->
+// the process's parent.
+inline constexpr int32_t kParentProcess = 0x70004;
+
 enum class MapKind { Hash, LruHash, PerCpuHash, PerCpuLruHash, Array, PerCpuArray, RingBuffer };
 
 struct MapSpec {

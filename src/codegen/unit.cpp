@@ -110,7 +110,7 @@ const UnwindMaps& Unit::unwind_maps() {
     UnwindMaps maps;
     maps.rows = add_map({"unwind_rows", MapKind::Array, 4, sizeof(RowEntry), 1});
     maps.rules = add_map({"unwind_rules", MapKind::Array, 4, sizeof(RuleEntry), kFirstImageRule});
-    if (inputs.engine_unwinds) {
+    if (inputs.in_process) {
       maps.state = add_map({"unwind_state", MapKind::Array, 4, sizeof(UnwindState), 1});
       maps.code = add_map({"unwind_code", MapKind::Array, 4, sizeof(CodeRange), 2 * kMostCodeRanges});
       out.unwind = maps;

@@ -43,7 +43,7 @@ void CodeGenerator::user_stack(const Expr& expr, Place to) {
     unwound_stack(*layout, size, to);
     return asm_.bind(end);
   }
-  if (unit_.inputs.engine_unwinds) {
+  if (unit_.inputs.in_process) {
     engines_stack(size, to);
     return asm_.bind(end);
   }

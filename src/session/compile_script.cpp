@@ -86,7 +86,7 @@ Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& pro
   if (engine.is_inproc) {
     inputs.loops = codegen::Loops::Unchecked;
     inputs.value_copies = engine::inproc::kMostThreads;
-    inputs.engine_unwinds = true;
+    inputs.in_process = true;
   }
   if (child) inputs.child_pid = uint32_t(*child);
   if (!engine.is_inproc) inputs.vma_layout = kernel_vma_layout;

@@ -482,6 +482,8 @@ Result<int> run_script(const RunRequest& request, view::Output& output, LiveName
   if (compiled.unwind && chosen.is_inproc) {
     unwinding.follow(*scope.pid);
     unwinding.size_maps(compiled);
+  } else if (chosen.is_inproc) {
+    unwinding.remember(*scope.pid);
   } else if (compiled.unwind) {
     for (const std::string& file : probed_files(*program)) unwinding.add_program(file);
     if (child) unwinding.add_program(child->file());

@@ -36,6 +36,9 @@ class Unwinding final : public PastMappings {
   // process has mapped. To be called instead of the above.
   void follow(pid_t pid) { followed_ = pid; }
 
+  // Of a process whose stacks nobody asks for: what it has mapped now, to name addresses when it is gone.
+  void remember(pid_t pid);
+
   // Makes the compiled program's maps large enough for the images so far, and some to come.
   void size_maps(codegen::Compiled& compiled);
   // Fills them, once the program is loaded.

@@ -42,6 +42,23 @@ void Unwinding::add_code_of_process() {
   }
 }
 
+void Unwinding::remember(pid_t pid) {
+  auto maps = process::Maps::of(pid);
+  if (!maps) return;
+  for (const process::Mapping& mapping : maps->all()) {
+    if (!mapping.perms.execute || mapping.inode == 0) continue;
+    auto path = process::path_to_mapped_file(pid, mapping);
+    if (!path) continue;
+    const ImageKey key = key_of(mapping);
+    past_[{uint64_t(pid), mapping.start.value}] = {key, mapping.start.value, mapping.end.value,
+                                                   mapping.offset.value};
+    if (!known_.insert(key).second) continue;
+    Image image{*path, "/proc/" + std::to_string(pid) + "/root", key, {}, nullptr, false};
+    leave_process(image.path, image.root);
+    images_.push_back(std::move(image));
+  }
+}
+
 // Reads what the process has mapped, and hands it over if it is not what the engine has.
 Status Unwinding::list_code(engine::Engine& engine) {
   listed_ = Clock::now();

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "engine/inproc/code/served_calls.h"
+#include "process/surroundings.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -16,7 +18,7 @@ using AttachKind = Attachment::Kind;
 
 // Nobody wakes the reader: a probe in the target makes no system call. So it looks often enough for a person.
 constexpr std::chrono::milliseconds kLookEvery{5};
-constexpr std::chrono::seconds kClockEvery{1};
+constexpr std::chrono::seconds kPublishEvery{1};
 // A uscope that was stopped for an hour does not have to make up for every millisecond of it.
 constexpr int kMostRunsAtOnce = 1000;
 
@@ -55,6 +57,13 @@ std::string why_not_here(AttachKind kind) {
   }
 }
 
+bool calls(const codegen::Program& program, int32_t helper) {
+  for (const codegen::Code& code : program.codes)
+    for (const bpf_insn& each : code.instructions)
+      if (each.code == (BPF_JMP | BPF_CALL) && each.src_reg == 0 && each.imm == helper) return true;
+  return false;
+}
+
 }  // namespace
 
 Status InprocEngine::load(const codegen::Program& program) {
@@ -69,12 +78,32 @@ Status InprocEngine::load(const codegen::Program& program) {
   life_ = std::make_unique<TargetLife>(pid_, *deployment_, facts_, life_options_, codes + kLibraryNotice,
                                        codes + kExecNotice);
   if (asks_for_ids(program)) life_->set_shows_thread_ids();
-  clock_.publish(header_of(shared).clock);
-  clock_published_ = Clock::now();
+  TRY_STATUS(publish());
   TRY(own_, OwnCode::place(*code_, shared));
   maps_.emplace(code_->shared_plan(), shared);
   for (uint32_t i = 0; i < program.maps.size(); ++i)
     if (program.maps[i].kind == MapKind::RingBuffer) rings_.emplace_back(code_->shared_plan(), i, shared);
+  return {};
+}
+
+Status InprocEngine::publish() {
+  published_ = Clock::now();
+  SharedHeader& header = header_of(deployment_->shared());
+  clock_.publish(header.clock);
+  const bool wants_cgroup = calls(program_, BPF_FUNC_get_current_cgroup_id);
+  if (!wants_cgroup && !calls(program_, codegen::kParentProcess)) return {};
+  const auto around = process::surroundings_of(pid_);
+  if (!around) return {};  // it has ended
+  if (wants_cgroup && !around->cgroup)
+    return fail(Error("the process's cgroup is not known: the unified hierarchy is not mounted here")
+                    .with_hint("use --engine kernel"));
+  header.cgroup_id = around->cgroup.value_or(0);
+  const uint32_t next = header.parent_in_use + 1;
+  auto& parent = header.parents[next & 1];
+  parent.pid = uint64_t(around->parent);
+  std::memset(parent.name, 0, sizeof parent.name);
+  std::memcpy(parent.name, around->parent_name.data(), std::min<size_t>(around->parent_name.size(), 15));
+  __atomic_store_n(&header.parent_in_use, next, __ATOMIC_RELEASE);
   return {};
 }
 
@@ -145,10 +174,7 @@ Result<size_t> InprocEngine::poll(std::chrono::milliseconds timeout,
   const Clock::time_point give_up = Clock::now() + timeout;
   for (;;) {
     TRY_STATUS(run_due_timers());
-    if (Clock::now() - clock_published_ >= kClockEvery) {
-      clock_.publish(header_of(deployment_->shared()).clock);
-      clock_published_ = Clock::now();
-    }
+    if (Clock::now() - published_ >= kPublishEvery) TRY_STATUS(publish());
     if (is_attached_) life_->look();
     if (size_t count = read_records(on_record); count > 0) return count;
     Clock::time_point until = std::min(give_up, Clock::now() + kLookEvery);

@@ -61,6 +61,8 @@ class InprocEngine final : public Engine {
   Result<MapStore*> maps();
   Status attach_event(const Attachment& attachment);
   Status run_due_timers();
+  // What may change while the process runs: the clock's rate, its parent, its cgroup.
+  Status publish();
   size_t read_records(const std::function<void(Bytes)>& on_record);
 
   pid_t pid_;
@@ -73,7 +75,7 @@ class InprocEngine final : public Engine {
   std::unique_ptr<TargetLife> life_;
   std::unique_ptr<OwnCode> own_;
   ClockSource clock_;
-  Clock::time_point clock_published_;
+  Clock::time_point published_;
   std::optional<MapStore> maps_;
   std::vector<RingReader> rings_;
   std::vector<Timer> timers_;

@@ -75,6 +75,8 @@ std::optional<ServedCall> served_call(int32_t helper) {
       return ServedCall{"uscope_signal"};
     case BPF_FUNC_send_signal_thread:
       return ServedCall{"uscope_signal_thread"};
+    case codegen::kParentProcess:
+      return ServedCall{"uscope_parent"};
     case codegen::kUnwindStack:
       return ServedCall{"uscope_unwind", kAllRegisters, true};
     case codegen::kEnterFunction:

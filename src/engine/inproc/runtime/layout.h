@@ -199,7 +199,14 @@ struct SharedHeader {
   uint64_t thread_stride;
   uint32_t pid;        // the target's, as uscope sees it
   uint32_t inner_pid;  // and as it sees itself
+  uint32_t parent_in_use;
+  uint32_t pad;
   uint64_t cgroup_id;
+  // Of its parent: the one in use, and one to be written next.
+  struct {
+    uint64_t pid;
+    uint8_t name[16];
+  } parents[2];
   alignas(kCacheLine) TickClock clock;
   alignas(kCacheLine) uint32_t threads_used;  // ThreadBlocks that may hold something: [0, threads_used)
   uint32_t chunks_used;                       // chunks that were ever taken: [0, chunks_used)

@@ -37,6 +37,23 @@ struct Texts {
 
 constexpr const char* kText = "uprobe:/a:f { @s[arg1] = str(arg0, 200); }";
 
+// The session refuses such scripts; should one come here all the same, the program must not pay for it.
+TEST(Reading, AnAddressOfTheKernelsIsNone) {
+  Traced traced("uprobe:/a:f { @n[arg1] = *kptr((uint64*)arg0); @s[arg1] = str(kptr((uint8*)arg0)); }");
+  traced.process.patch_entry(reinterpret_cast<void*>(&take), {});
+  const uint64_t here = 5;
+  for (uint64_t bad : {uint64_t(0), uint64_t(12345678), uint64_t(&here), uint64_t(0xffffffff81000000),
+                       uint64_t(0x8000000000000000), ~uint64_t(0)})
+    take(reinterpret_cast<void*>(bad), bad);
+  EXPECT_EQ(traced.total("@n", 12345678), 0u);
+  EXPECT_EQ(traced.total("@n", uint64_t(&here)), 0u);
+  // Values of maps are read by the same call.
+  Traced copies("uprobe:/a:f { @s = \"text\"; $t = @s; if ($t == \"text\") { @same = count(); } }");
+  copies.process.patch_entry(reinterpret_cast<void*>(&take), {});
+  take(nullptr, 0);
+  EXPECT_EQ(copies.total("@same"), 1u);
+}
+
 TEST(Reading, TakesTextsFromEverywhere) {
   Texts texts(kText);
   static const char kConstant[] = "a constant";

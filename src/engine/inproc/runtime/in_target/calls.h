@@ -49,6 +49,7 @@ uint64_t uscope_cpu(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot
 uint64_t uscope_numa_node(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 uint64_t uscope_random(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 uint64_t uscope_cgroup(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_parent(uint8_t* to, uint64_t size, uint64_t, uint64_t, uint64_t, Slot* slot);
 uint64_t uscope_cookie(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 int64_t uscope_signal(uint64_t signal, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
 int64_t uscope_signal_thread(uint64_t signal, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);

@@ -42,6 +42,15 @@ bool extend_stack(Slot* slot, uint64_t page) {
   return true;
 }
 
+// How many bytes from an address on are the slot's own, or shared with uscope.
+uint64_t own_bytes(const Slot* slot, uint64_t from) {
+  const uint64_t slot_end = (uint64_t)slot + kSlotHeader, slot_begin = slot_end - kSlotStride;
+  if (from >= slot_begin && from < slot_end) return slot_end - from;
+  const SharedHeader* shared = shared_header(slot);
+  const uint64_t offset = from - (uint64_t)shared;
+  return offset < shared->shared_bytes ? shared->shared_bytes - offset : 0;
+}
+
 bool is_certain(Slot* slot, uint64_t from, uint64_t size) { return size <= certain_bytes(slot, from); }
 
 // Up to the first NUL and with it, at most `most` bytes; how many. 0: there is none in them.
@@ -130,9 +139,10 @@ int64_t uscope_read_text(uint8_t* to, uint64_t size, uint64_t from, uint64_t, ui
   return got;
 }
 
-// From our own memory. As the kernel's probe_read_kernel: address 0 fails, and zeroes.
+// From our own memory. As the kernel's probe_read_kernel: any other address fails, and zeroes. That there is
+// no kernel's memory here a script may not know.
 int64_t uscope_copy(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot* slot) {
-  if ((uint64_t)from < kPage) {
+  if (size > own_bytes(slot, (uint64_t)from)) {
     zero_bytes(to, size);
     slot->cleared = {(uint64_t)to, uint32_t(size), 0};
     return kFault;
@@ -141,14 +151,15 @@ int64_t uscope_copy(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, u
   return 0;
 }
 
-int64_t uscope_copy_text(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot*) {
+int64_t uscope_copy_text(uint8_t* to, uint64_t size, const uint8_t* from, uint64_t, uint64_t, Slot* slot) {
   if (size == 0) return 0;
-  if ((uint64_t)from < kPage) {
+  const uint64_t most = own_bytes(slot, (uint64_t)from);
+  if (most == 0) {
     zero_bytes(to, size);
     return kFault;
   }
   uint64_t length = 0;
-  for (; length + 1 < size && from[length] != 0; length++) to[length] = from[length];
+  for (; length + 1 < size && length < most && from[length] != 0; length++) to[length] = from[length];
   to[length] = 0;
   return int64_t(length) + 1;
 }

@@ -151,6 +151,15 @@ uint64_t uscope_cgroup(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* s
   return shared_header(slot)->cgroup_id;
 }
 
+uint64_t uscope_parent(uint8_t* to, uint64_t size, uint64_t, uint64_t, uint64_t, Slot* slot) {
+  const SharedHeader* shared = shared_header(slot);
+  const auto& parent = shared->parents[__atomic_load_n(&shared->parent_in_use, __ATOMIC_ACQUIRE) & 1];
+  if (size == 0) return parent.pid;
+  zero_bytes(to, size);
+  for (uint64_t i = 0; i < 15 && i + 1 < size && parent.name[i] != 0; i++) to[i] = parent.name[i];
+  return parent.pid;
+}
+
 uint64_t uscope_cookie(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
   return slot->site ? ((const SiteRecord*)slot->site)->cookie : 0;
 }
