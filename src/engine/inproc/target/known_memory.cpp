@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ bool keeps_running_programs(const std::string& path) {
 
 }  // namespace
 
-KnownMemory known_memory_in(const process::Maps& maps, std::string_view executable) {
+KnownMemory known_memory_in(const process::Maps& maps, std::string_view executable, uint64_t file_bytes) {
   KnownMemory known;
   for (const process::Mapping& each : maps.all()) {
     const process::Permissions& may = each.perms;
@@ -43,10 +44,12 @@ KnownMemory known_memory_in(const process::Maps& maps, std::string_view executab
     // What a program can write to it may also protect, piece by piece.
     const bool is_constant = each.kind == process::MappingKind::File && may.read && !may.write && !may.shared;
     if (!is_constant || executable.empty() || each.path_as_shown != executable) continue;
+    if (each.offset.value >= file_bytes) continue;
+    const ProcessAddr end = each.start + std::min(each.size(), file_bytes - each.offset.value);
     if (!known.constant.empty() && known.constant.back().end == each.start)
-      known.constant.back().end = each.end;
+      known.constant.back().end = end;
     else
-      known.constant.push_back({each.start, each.end});
+      known.constant.push_back({each.start, end});
   }
   std::ranges::sort(known.constant, std::greater(),
                     [](const KnownMemory::Range& range) { return range.end - range.begin; });
@@ -59,9 +62,11 @@ KnownMemory find_known_memory(pid_t pid) {
   const std::string link = fmt::format("/proc/{}/exe", pid);
   char path[PATH_MAX];
   const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
-  if (length <= 0 || size_t(length) == sizeof path || !keeps_running_programs(link))
-    return known_memory_in(*maps, "");
-  return known_memory_in(*maps, {path, size_t(length)});
+  struct stat file {};
+  if (length <= 0 || size_t(length) == sizeof path || !keeps_running_programs(link) ||
+      ::stat(link.c_str(), &file) != 0)
+    return known_memory_in(*maps, "", 0);
+  return known_memory_in(*maps, {path, size_t(length)}, uint64_t(file.st_size));
 }
 
 }  // namespace uscope::engine::inproc

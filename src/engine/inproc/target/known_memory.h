@@ -17,7 +17,7 @@ namespace uscope::engine::inproc {
 KnownMemory find_known_memory(pid_t pid);
 
 // The same of given mappings; `executable` as /proc/PID/exe shows it, empty: not known, or on a file system
-// where others can cut a running program's file short.
-KnownMemory known_memory_in(const process::Maps& maps, std::string_view executable);
+// where others can cut a running program's file short. What is mapped beyond the file's end is no memory.
+KnownMemory known_memory_in(const process::Maps& maps, std::string_view executable, uint64_t file_bytes);
 
 }  // namespace uscope::engine::inproc
