@@ -26,21 +26,26 @@ std::vector<std::pair<std::string, size_t>> by_count(const PatchCoverage::Counts
   return sorted;
 }
 
-void add_part(std::string& text, std::string_view what, const PatchCoverage::Part& part, size_t functions) {
+void add_part(std::string& text, std::string_view what, const PatchCoverage::Part& part, size_t functions,
+              bool with_cases) {
   text += fmt::format("  {:<60}{:>8}{:>9.2f} %\n", what, part.covered, percent(part.covered, functions));
   for (const auto& [tactic, count] : by_count(part.tactics))
     text += fmt::format("    by {:<55}{:>8}{:>9.2f} %\n", tactic, count, percent(count, part.sites));
   for (const auto& [reason, count] : by_count(part.refused))
     text += fmt::format("    refused: {:<49}{:>8}{:>9.2f} %\n", reason, count, percent(count, functions));
-  if (!part.an_example.empty()) text += "      such as " + part.an_example + "\n";
+  for (const std::string& each : part.cases) {
+    if (!with_cases && &each != &part.cases.front()) break;
+    text += (with_cases ? "      " : "      such as ") + each + "\n";
+  }
 }
 
-std::string as_text(const PatchCoverage& coverage) {
+std::string as_text(const PatchCoverage& coverage, bool with_cases) {
   std::string text = fmt::format("{}: {} functions", coverage.file, coverage.functions);
   if (coverage.unnamed != 0) text += fmt::format(", {} of them without a name", coverage.unnamed);
   text += "\n";
-  add_part(text, "functions whose entry can be probed", coverage.entries, coverage.functions);
-  add_part(text, "functions of which every exit can be probed", coverage.exits, coverage.functions);
+  add_part(text, "functions whose entry can be probed", coverage.entries, coverage.functions, with_cases);
+  add_part(text, "functions of which every exit can be probed", coverage.exits, coverage.functions,
+           with_cases);
   return text;
 }
 
@@ -97,7 +102,7 @@ int patchable_command(const ScriptOptions& options) {
     auto coverage = session::patch_coverage(file.opened, [&](double share) { progress(file.shown, share); });
     if (!coverage) return report(coverage.error());
     coverage->file = file.shown;
-    text += options.json ? as_json(*coverage).dump() + "\n" : as_text(*coverage);
+    text += options.json ? as_json(*coverage).dump() + "\n" : as_text(*coverage, options.verbose);
   }
   return write_output(text);
 }

@@ -127,7 +127,7 @@ void Survey::sum_up(PatchCoverage::Part& part, std::string Function::*refusal) c
       continue;
     }
     ++part.refused[general_reason(why)];
-    if (part.an_example.empty()) part.an_example = std::string(function.symbol->name) + ": " + why;
+    part.cases.push_back(std::string(function.symbol->name) + ": " + why);
   }
 }
 

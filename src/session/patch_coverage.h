@@ -19,11 +19,11 @@ struct PatchCoverage {
 
   using Counts = std::map<std::string, size_t>;
   struct Part {
-    size_t covered = 0;      // functions
-    size_t sites = 0;        // probed instructions of all functions
-    Counts tactics;          // sites, by the way in which they are reached
-    Counts refused;          // functions, by the first reason
-    std::string an_example;  // of a refused function: its name and the reason in full
+    size_t covered = 0;              // functions
+    size_t sites = 0;                // probed instructions of all functions
+    Counts tactics;                  // sites, by the way in which they are reached
+    Counts refused;                  // functions, by the first reason
+    std::vector<std::string> cases;  // the refused functions: name and reason in full
   };
   Part entries, exits;
 };

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 
 #include "image/elf/symbols.h"
 #include "image/exceptions/landing_pads.h"
 #include "symbols/function_code.h"
 #include "x86/decode.h"
+#include "x86/quick_decode.h"
 
 namespace uscope::session {
 namespace {
@@ -70,8 +72,31 @@ void PatchFacts::read_go_facts() {
   if (preempt2 == nullptr) return;  // older
   const image::SymbolList data = image::read_data_symbols(image_.elf());
   auto list = std::ranges::find(data.symbols, "runtime.allgs", &image::Symbol::name);
-  parks_anywhere_ = list == data.symbols.end();
-  if (!parks_anywhere_) go_facts_ = GoFacts{list->address, preempt2->address, preempt2->size};
+  uint64_t all = list != data.symbols.end() ? list->address.value : 0;
+  if (const FunctionSymbol* adds = function("runtime.allgadd"); all == 0 && adds != nullptr)
+    all = slice_of(*adds);
+  parks_anywhere_ = all == 0;
+  if (all != 0) go_facts_ = GoFacts{ImageAddr{all}, preempt2->address, preempt2->size};
+}
+
+// Stripped of its symbols a program still has the names of its functions. runtime.allgadd appends to
+// runtime.allgs: the only variable whose pointer, length and capacity it uses.
+uint64_t PatchFacts::slice_of(const FunctionSymbol& function) const {
+  constexpr uint64_t kWord = 8;
+  auto bytes = image_.code_at(function.address, function.size);
+  if (!bytes) return 0;
+  std::set<uint64_t> used;
+  const bool is_code = x86::quick_walk({function.address.value, *bytes}, [&](uint64_t, const auto& i) {
+    if (i.kind == x86::QuickInstruction::Kind::points_to && !image_.is_executable(ImageAddr{i.target}))
+      used.insert(i.target);
+  });
+  uint64_t found = 0;
+  for (uint64_t at : used) {
+    if (!used.contains(at + kWord) || !used.contains(at + 2 * kWord)) continue;
+    if (found != 0) return 0;
+    found = at;
+  }
+  return is_code ? found : 0;
 }
 
 void PatchFacts::read_restartable_sequences() {
@@ -228,7 +253,7 @@ std::span<const uint64_t> PatchFacts::ways_in() {
   return places;
 }
 
-std::vector<x86::CodeRange> PatchFacts::pieces() {
+std::vector<engine::inproc::TextFacts::Piece> PatchFacts::pieces() {
   std::vector<Range> ranges;
   auto add_all = [&](std::span<const FunctionSymbol> functions) {
     for (const FunctionSymbol& function : functions)
@@ -239,7 +264,12 @@ std::vector<x86::CodeRange> PatchFacts::pieces() {
   if (image_.is_elf())
     for (const image::UnwindEntry& entry : unwind_entries()) ranges.push_back({entry.begin, entry.end});
   std::ranges::sort(ranges, {}, [](const Range& range) { return std::pair(range.begin, range.end); });
-  std::vector<x86::CodeRange> pieces;
+  auto is_function = [&](uint64_t begin) {
+    const ImageAddr address{begin};
+    if (const FunctionSymbol* function = image_.function_at(address)) return function->address == address;
+    return std::ranges::binary_search(image_.unnamed_functions(), address, {}, &FunctionSymbol::address);
+  };
+  std::vector<Piece> pieces;
   uint64_t reach = 0;  // of those that began before
   for (size_t i = 0; i < ranges.size(); ++i) {
     reach = std::max(reach, ranges[i].end);
@@ -247,7 +277,7 @@ std::vector<x86::CodeRange> PatchFacts::pieces() {
     const uint64_t end = std::min(reach, next);
     if (end <= ranges[i].begin) continue;
     if (auto bytes = image_.code_at(ImageAddr{ranges[i].begin}, end - ranges[i].begin))
-      pieces.push_back({ranges[i].begin, *bytes});
+      pieces.push_back({{ranges[i].begin, *bytes}, is_function(ranges[i].begin)});
   }
   return pieces;
 }

@@ -24,7 +24,7 @@ class PatchFacts final : public engine::inproc::TextFacts {
   std::optional<engine::inproc::EntryFacts> entry_at(ImageAddr address) override;
   std::optional<x86::CodeRange> code_around(ImageAddr address) override;
   std::span<const uint64_t> ways_in() override;
-  std::vector<x86::CodeRange> pieces() override;
+  std::vector<Piece> pieces() override;
   std::vector<x86::CodeRange> data() override;
   std::vector<x86::CodeRange> text() override;
   std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) override;
@@ -38,6 +38,8 @@ class PatchFacts final : public engine::inproc::TextFacts {
   void pair_cold_parts();
   const std::vector<image::UnwindEntry>& unwind_entries();
   void read_go_facts();
+  // The address of the one slice that a function's code uses all three words of; 0 if that is not one.
+  uint64_t slice_of(const symbols::FunctionSymbol& function) const;
 
   const symbols::ImageSymbols& image_;
   std::optional<GoFacts> go_facts_;

@@ -72,7 +72,8 @@ uint64_t target_of(First first, const uint8_t* at, uint64_t address) {
 class Scan {
  public:
   using IsBranch = std::function<bool(uint64_t from, uint64_t to)>;
-  Scan(IsBranch is_branch, const AddressSet& inside) : is_branch_(std::move(is_branch)), inside_(inside) {}
+  Scan(IsBranch is_branch, const AddressSet& inside)
+      : is_branch_(std::move(is_branch)), is_guess_(!is_branch_), inside_(inside) {}
 
   // The branches that begin in [from, to) of a range.
   void run(const x86::CodeRange& range, uint64_t from, uint64_t to, std::vector<CrossJump>& found) const {
@@ -95,10 +96,12 @@ class Scan {
 
  private:
   void look_at(uint64_t target, uint64_t from, std::vector<CrossJump>& found) const {
-    if (target != 0 && inside_.has(target) && is_branch_(from, target)) found.push_back({from, target});
+    if (target != 0 && inside_.has(target) && (is_guess_ || is_branch_(from, target)))
+      found.push_back({from, target, is_guess_});
   }
 
   IsBranch is_branch_;
+  bool is_guess_;
   const AddressSet& inside_;
 };
 
@@ -113,7 +116,8 @@ class Tables {
     }
   }
 
-  void look_at(uint64_t table, uint64_t from, std::vector<CrossJump>& found) const {
+  void look_at(uint64_t table, uint64_t from, const TextFacts::Piece& piece,
+               std::vector<CrossJump>& found) const {
     const x86::CodeRange* range = nullptr;
     for (const x86::CodeRange& each : search_.data)
       if (each.contains(table)) range = &each;
@@ -121,7 +125,9 @@ class Tables {
     for (uint64_t at = table - range->address; at + 4 <= range->bytes.size(); at += 4) {
       const uint64_t target = table + uint64_t(displacement(&range->bytes[at]));
       if (target < low_ || target >= high_) return;
-      if (inside_.has(target)) found.push_back({from, target});
+      // A function's tables lead into itself; those of a part, into its function.
+      if (inside_.has(target) && (!piece.is_function || piece.code.contains(target)))
+        found.push_back({from, target, true});
     }
   }
 
@@ -153,15 +159,16 @@ std::vector<CrossJump> gather(size_t count, Work work) {
 // What lies between the pieces.
 std::vector<x86::CodeRange> gaps_of(const WholeSearch& search) {
   std::vector<x86::CodeRange> gaps;
+  auto address_of = [](const TextFacts::Piece& piece) { return piece.code.address; };
   for (const x86::CodeRange& range : search.text) {
     uint64_t at = range.address;
     auto add = [&](uint64_t end) {
       if (end > at) gaps.push_back({at, range.bytes.subspan(at - range.address, end - at)});
     };
-    for (auto piece = std::ranges::lower_bound(search.pieces, range.address, {}, &x86::CodeRange::address);
-         piece != search.pieces.end() && piece->address < range.end(); ++piece) {
-      add(piece->address);
-      at = std::max(at, piece->end());
+    for (auto piece = std::ranges::lower_bound(search.pieces, range.address, {}, address_of);
+         piece != search.pieces.end() && piece->code.address < range.end(); ++piece) {
+      add(piece->code.address);
+      at = std::max(at, piece->code.end());
     }
     add(range.end());
   }
@@ -216,14 +223,14 @@ std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const
   if (interiors.empty()) return {};
   const AddressSet inside = set_of(interiors);
   const Tables tables(search, inside);
-  const Scan scan([](uint64_t, uint64_t) { return true; }, inside);
-  auto walk = [&](const x86::CodeRange& piece, std::vector<CrossJump>& found) {
-    const bool is_code = x86::quick_walk(piece, [&](uint64_t address, const x86::QuickInstruction& i) {
+  const Scan scan(nullptr, inside);
+  auto walk = [&](const TextFacts::Piece& piece, std::vector<CrossJump>& found) {
+    const bool is_code = x86::quick_walk(piece.code, [&](uint64_t address, const x86::QuickInstruction& i) {
       if (i.target == 0) return;
       if (inside.has(i.target)) found.push_back({address, i.target});
-      if (i.is_lea) tables.look_at(i.target, address, found);
+      if (i.is_lea) tables.look_at(i.target, address, piece, found);
     });
-    if (!is_code) scan.run(piece, piece.address, piece.end(), found);
+    if (!is_code) scan.run(piece.code, piece.code.address, piece.code.end(), found);
   };
   const size_t blocks = (search.pieces.size() + kPiecesAtOnce - 1) / kPiecesAtOnce;
   std::vector<CrossJump> found = gather(blocks, [&](size_t block, std::vector<CrossJump>& jumps) {
@@ -236,7 +243,7 @@ std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const
     for (uint64_t at = (8 - range.address % 8) % 8; at + 8 <= range.bytes.size(); at += 8) {
       uint64_t value;
       std::memcpy(&value, &range.bytes[at], sizeof value);
-      if (inside.has(value)) found.push_back({range.address + at, value});
+      if (inside.has(value)) found.push_back({range.address + at, value, true});
     }
   return found;
 }

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/inproc/target/text_facts.h"
 #include "x86/flow.h"
 
 namespace uscope::engine::inproc {
@@ -20,7 +21,9 @@ struct Interior {
 
 struct CrossJump {
   uint64_t from = 0, to = 0;
-  auto operator<=>(const CrossJump&) const = default;
+  // It may be none: an entry of what may be a table, bytes that may be an instruction. A real one leads to
+  // the start of an instruction.
+  bool is_guess = false;
 };
 
 struct CrossJumpSearch {
@@ -38,7 +41,9 @@ std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span
 // tables that they point to. What is in the text but in no piece is looked at byte by byte, and so are pieces
 // that data is mixed into.
 struct WholeSearch {
-  std::vector<x86::CodeRange> text, pieces, data;
+  std::vector<x86::CodeRange> text;
+  std::vector<TextFacts::Piece> pieces;
+  std::vector<x86::CodeRange> data;
 };
 std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors);
 

@@ -126,6 +126,13 @@ Interior interior_of(const Draft& draft, const FunctionPlan& plan) {
   return {draft.window.start + (is_behind_entry ? 0 : 1), draft.window.start + draft.jump_size};
 }
 
+bool is_plausible(const FunctionPlan& plan, const CrossJump& jump) {
+  return !jump.is_guess || std::ranges::any_of(plan.drafts, [&](const Draft& draft) {
+    return std::ranges::any_of(draft.window.instructions,
+                               [&](const x86::Instruction& i) { return i.address == jump.to; });
+  });
+}
+
 std::vector<CrossJump> ImagePlanner::find_jumps(std::span<const Interior> interiors) const {
   if (by_entries_) return find_all_jumps({text_, facts_.pieces(), facts_.data()}, interiors);
   CrossJumpSearch search;
@@ -163,7 +170,7 @@ void ImagePlanner::check_entries() {
   std::vector<std::pair<Group*, uint64_t>> again;
   for (const CrossJump& jump : find_jumps(interiors))
     for (Group* to : groups_at(jump.to))
-      if (!is_own(*to, jump)) again.push_back({to, jump.to});
+      if (!is_own(*to, jump) && is_plausible(to->plan, jump)) again.push_back({to, jump.to});
   const std::span<const uint64_t> ways_in = facts_.ways_in();
   for (Group& group : groups_) {
     if (!group.plan.is_by_entry_alone) continue;
@@ -248,6 +255,7 @@ void ImagePlanner::check_last() {
     const uint64_t victim = patch.hole && patch.hole->evicted ? patch.hole->evicted->window.start : hole;
     const unsigned size = patch.hole ? x86::short_jump_size : x86::near_jump_size;
     const bool is_hit = std::ranges::any_of(jumps, [&](const CrossJump& jump) {
+      if (jump.is_guess) return false;  // it was among those of the first search
       if (jump.to > patch.window.start && jump.to < patch.window.start + size) {
         return std::ranges::none_of(groups_at(patch.window.start),
                                     [&](const Group* group) { return is_own(*group, jump); });

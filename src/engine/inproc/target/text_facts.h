@@ -53,7 +53,11 @@ class TextFacts {
   // name), sorted. Whoever has entry_at() has this.
   virtual std::span<const uint64_t> ways_in() { return {}; }
   // All code that is known to be some, in pieces that begin with an instruction; by address, not overlapping.
-  virtual std::vector<x86::CodeRange> pieces() { return {}; }
+  struct Piece {
+    x86::CodeRange code;
+    bool is_function = false;  // from its first instruction on; else a part of one
+  };
+  virtual std::vector<Piece> pieces() { return {}; }
   // What of the image is not code: tables of jumps are there.
   virtual std::vector<x86::CodeRange> data() { return {}; }
   // All of the image's code.
