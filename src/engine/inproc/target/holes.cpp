@@ -14,7 +14,7 @@ using x86::Window;
 using Hole = PatchPlan::Hole;
 
 // How far a 2-byte jump leads, and a little more: who is a neighbour.
-constexpr int64_t kShortReach = 128;
+constexpr uint64_t kShortReach = 128;
 
 }  // namespace
 
@@ -67,26 +67,33 @@ std::optional<Hole> HoleFinder::by_moving(const Window& window, const Flow& flow
   return std::nullopt;
 }
 
-std::optional<Hole> HoleFinder::by_moving_neighbours(const Window& window, const Flow& own) const {
-  uint64_t looked_at = own.entry();
-  for (int64_t distance : {-kShortReach / 4, kShortReach / 4, -kShortReach / 2, kShortReach / 2,
-                           -kShortReach * 3 / 4, kShortReach * 3 / 4, -kShortReach, kShortReach}) {
-    const ImageAddr there{window.start + uint64_t(distance)};
-    auto code = facts_.code_around(there);
-    if (!code || code->address == looked_at || code->contains(window.start)) continue;
-    looked_at = code->address;
-    auto neighbour = facts_.function_at(there);
-    if (!neighbour || neighbour->parks_anywhere || !neighbour->forbidden.empty()) continue;
-    if (auto hole = by_moving(window, x86::analyze(neighbour->code))) return hole;
-  }
-  return std::nullopt;
+std::optional<Hole> HoleFinder::by_moving_neighbours(const Window& window) const {
+  std::optional<Hole> found;
+  auto look_at = [&](const x86::CodeRange& code) {
+    auto neighbour = facts_.function_at(ImageAddr{code.address});
+    if (!neighbour || neighbour->parks_anywhere || !neighbour->forbidden.empty()) return;
+    found = by_moving(window, x86::analyze(neighbour->code));
+  };
+  auto here = facts_.code_around(ImageAddr{window.start});
+  if (!here) return std::nullopt;
+  for (uint64_t at = here->end(); !found && at <= window.start + kShortReach; ++at)
+    if (auto code = facts_.code_around(ImageAddr{at})) {
+      look_at(*code);
+      at = code->end() - 1;
+    }
+  for (uint64_t at = here->address - 1; !found && at + kShortReach >= window.start; --at)
+    if (auto code = facts_.code_around(ImageAddr{at}); code && code->address <= at) {
+      look_at(*code);
+      at = code->address;
+    }
+  return found;
 }
 
 std::optional<Hole> HoleFinder::find(const Window& window, const FunctionPlan& function) {
   if (!function.flow) return std::nullopt;
   auto hole = in_filler(window, *function.flow);
   if (!hole && !function.parks_anywhere) hole = by_moving(window, *function.flow);
-  if (!hole && !function.parks_anywhere) hole = by_moving_neighbours(window, *function.flow);
+  if (!hole && !function.parks_anywhere) hole = by_moving_neighbours(window);
   if (!hole) return std::nullopt;
   taken_.add(hole->address.value, hole->address.value + x86::near_jump_size);
   if (hole->evicted) {

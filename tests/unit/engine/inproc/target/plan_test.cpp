@@ -1,0 +1,211 @@
+// Which rung of the ladder a site gets, and what is refused: on functions of a few bytes.
+#include "engine/inproc/target/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "made_up_image.h"
+
+namespace uscope::engine::inproc {
+namespace {
+
+ImagePlan plan(MadeUpImage& image, std::initializer_list<uint64_t> addresses) {
+  std::vector<SiteRequest> sites;
+  for (uint64_t address : addresses) sites.push_back({ImageAddr{address}});
+  return plan_image(image, sites);
+}
+
+std::string refusal(const ImagePlan& plan, size_t site) {
+  for (const SiteRefusal& each : plan.refused)
+    if (each.site == site) return each.reason;
+  return "";
+}
+
+// push %rbp; mov %rsp,%rbp; sub $16,%rsp; leave; ret
+const auto kFramed = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3};
+
+TEST(Plan, AnEntryIsAJumpInPlace) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kFramed);
+  ImagePlan made = plan(image, {f});
+  ASSERT_EQ(made.patches.size(), 1u);
+  const PatchPlan& patch = made.patches[0];
+  EXPECT_EQ(patch.window.start, f);
+  EXPECT_EQ(patch.window.end, f + 8);
+  EXPECT_EQ(tactic_of(patch, patch.probes[0]), Tactic::in_place);
+  EXPECT_FALSE(patch.probes[0].red_zone_in_use);
+  EXPECT_TRUE(patch.probes[0].flags_dead);
+}
+
+TEST(Plan, AnEndbrStaysWhereItIs) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0x5d, 0xc3});
+  ImagePlan made = plan(image, {f});
+  ASSERT_EQ(made.patches.size(), 1u);
+  EXPECT_EQ(made.patches[0].window.start, f + 4);
+  EXPECT_EQ(made.patches[0].probes[0].address.value, f + 4);
+}
+
+TEST(Plan, AnExitTakesThePaddingBehindOrWhatStandsBefore) {
+  MadeUpImage image;
+  const uint64_t padded = image.add(kFramed);
+  const uint64_t crowded =
+      image.add({0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x31, 0xc0, 0x90, 0xc9, 0xc3});
+  image.add(kFramed, 1);
+  ImagePlan made = plan(image, {padded + 9, crowded + 12});
+  ASSERT_EQ(made.patches.size(), 2u);
+  EXPECT_EQ(tactic_of(made.patches[0], made.patches[0].probes[0]), Tactic::into_padding);
+  EXPECT_EQ(made.patches[0].window.padding, 4u);
+  EXPECT_EQ(tactic_of(made.patches[1], made.patches[1].probes[0]), Tactic::absorbing);
+  EXPECT_EQ(made.patches[1].window.start, crowded + 8);
+}
+
+TEST(Plan, ATinyFunctionsEntryAndExitAreOnePatch) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x89, 0xf8, 0xc3});  // mov %edi,%eax; ret
+  image.add(kFramed);
+  ImagePlan made = plan(image, {f, f + 2});
+  ASSERT_EQ(made.patches.size(), 1u);
+  EXPECT_EQ(made.patches[0].probes.size(), 2u);
+}
+
+TEST(Plan, AShortJumpGoesToPaddingNearby) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x89, 0xf8, 0xc3});
+  image.add(kFramed, 1);
+  image.fill_up(16);
+  ImagePlan made = plan(image, {f});
+  ASSERT_EQ(made.patches.size(), 1u);
+  ASSERT_TRUE(made.patches[0].hole);
+  EXPECT_EQ(tactic_of(made.patches[0], made.patches[0].probes[0]), Tactic::short_jump_to_padding);
+  EXPECT_EQ(made.patches[0].hole->address.value, f + 13);
+}
+
+TEST(Plan, ANeighboursInstructionsMakeRoomForAShortJump) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x89, 0xf8, 0xc3});
+  const uint64_t neighbour = image.add(
+      {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x48, 0x89, 0x7d, 0xf8, 0x31, 0xc0, 0xc9, 0xc3}, 1);
+  image.add(kFramed, 1);
+  ImagePlan made = plan(image, {f});
+  ASSERT_EQ(made.patches.size(), 1u) << refusal(made, 0);
+  ASSERT_TRUE(made.patches[0].hole && made.patches[0].hole->evicted);
+  EXPECT_EQ(tactic_of(made.patches[0], made.patches[0].probes[0]), Tactic::short_jump_to_room);
+  EXPECT_GE(made.patches[0].hole->evicted->window.start, neighbour);
+  // But not where somebody may be parked in the middle.
+  image.parks_anywhere = true;
+  EXPECT_NE(refusal(plan(image, {f}), 0), "");
+}
+
+TEST(Plan, WhatIsJumpedIntoIsRefused) {
+  MadeUpImage image;
+  // push %rbx; again: dec %edi; jne again; pop %rbx; ret
+  const uint64_t f = image.add({0x53, 0xff, 0xcf, 0x75, 0xfc, 0x5b, 0xc3});
+  ImagePlan made = plan(image, {f});
+  EXPECT_TRUE(made.patches.empty());
+  EXPECT_NE(refusal(made, 0).find("jumps to"), std::string::npos) << refusal(made, 0);
+}
+
+TEST(Plan, AJumpFromAnotherFunctionCountsToo) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kFramed);
+  const uint64_t g = image.add({0x55, 0xeb, 0x00, 0x90, 0x90, 0x90});
+  image.patch_text(g + 2, {int(uint8_t(f + 1 - (g + 3)))});  // jmp f + 1
+  ImagePlan made = plan(image, {f});
+  EXPECT_TRUE(made.patches.empty());
+  EXPECT_NE(refusal(made, 0), "");
+}
+
+TEST(Plan, SystemCallsStayWhereTheyAre) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x0f, 0x05, 0x90, 0x90, 0x90, 0xc3});
+  EXPECT_NE(refusal(plan(image, {f}), 0).find("system call"), std::string::npos);
+}
+
+TEST(Plan, ForbiddenIsForbidden) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kFramed);
+  image.forbidden = "it must stay as it is";
+  EXPECT_EQ(refusal(plan(image, {f}), 0), "it must stay as it is");
+  EXPECT_EQ(refusal(plan(image, {0x100}), 0), "it is in no function whose bounds are known");
+}
+
+// Enough functions that only their entries are looked at.
+class ManyFunctions : public ::testing::Test {
+ protected:
+  ManyFunctions() {
+    for (int i = 0; i < 300; ++i) sites_.push_back({ImageAddr{image_.add(kFramed)}});
+  }
+  size_t refused() { return plan_image(image_, sites_).refused.size(); }
+
+  MadeUpImage image_;
+  std::vector<SiteRequest> sites_;
+};
+
+TEST_F(ManyFunctions, ArePlannedByTheirEntriesAlone) {
+  const ImagePlan quick = plan_image(image_, sites_);
+  EXPECT_EQ(image_.whole_functions, 0u);
+  image_.knows_entries = false;
+  const ImagePlan slow = plan_image(image_, sites_);
+  EXPECT_GE(image_.whole_functions, 300u);
+  ASSERT_EQ(quick.patches.size(), 300u);
+  ASSERT_EQ(slow.patches.size(), 300u);
+  for (size_t i = 0; i < 300; ++i) {
+    EXPECT_EQ(quick.patches[i].window.start, slow.patches[i].window.start);
+    EXPECT_EQ(quick.patches[i].window.end, slow.patches[i].window.end);
+    EXPECT_EQ(quick.patches[i].probes[0].flags_dead, slow.patches[i].probes[0].flags_dead);
+    EXPECT_EQ(quick.patches[i].probes[0].red_zone_in_use, slow.patches[i].probes[0].red_zone_in_use);
+  }
+}
+
+TEST_F(ManyFunctions, AreNotPatchedWhereTheyJumpIntoTheirOwnEntry) {
+  sites_.push_back({ImageAddr{image_.add({0x53, 0xff, 0xcf, 0x75, 0xfc, 0x5b, 0xc3})}});
+  EXPECT_EQ(refused(), 1u);
+}
+
+TEST_F(ManyFunctions, AreNotPatchedWhereAnotherJumpsIntoThem) {
+  const uint64_t g = image_.add({0xe9, 0, 0, 0, 0});
+  const auto distance = uint32_t(sites_[7].address.value + 1 - (g + 5));
+  image_.patch_text(g + 1, {int(distance & 0xff), int(distance >> 8 & 0xff), int(distance >> 16 & 0xff),
+                            int(distance >> 24 & 0xff)});
+  const ImagePlan made = plan_image(image_, sites_);
+  ASSERT_EQ(made.refused.size(), 1u);
+  EXPECT_EQ(made.refused[0].site, 7u);
+}
+
+TEST_F(ManyFunctions, AreNotPatchedWhereAnExceptionLandsInThem) {
+  image_.ways = {sites_[9].address.value + 1};
+  EXPECT_EQ(refused(), 1u);
+}
+
+TEST_F(ManyFunctions, AreNotPatchedWhereAPointerLeadsIntoThem) {
+  const uint64_t target = sites_[3].address.value + 1;
+  image_.data_bytes.resize(64);
+  std::memcpy(&image_.data_bytes[16], &target, sizeof target);
+  EXPECT_EQ(refused(), 1u);
+}
+
+TEST_F(ManyFunctions, AreNotPatchedWhereTheirSwitchLeadsBackIntoTheirEntry) {
+  // push %rbp; lea table(%rip),%rax; movslq (%rax,%rdi,4),%rdx; add %rax,%rdx; jmp *%rdx
+  const uint64_t f =
+      image_.add({0x55, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0x48, 0x63, 0x14, 0xb8, 0x48, 0x01, 0xc2, 0xff, 0xe2});
+  const auto distance = uint32_t(MadeUpImage::data_base - (f + 8));
+  image_.patch_text(f + 4, {int(distance & 0xff), int(distance >> 8 & 0xff), int(distance >> 16 & 0xff),
+                            int(distance >> 24 & 0xff)});
+  sites_.push_back({ImageAddr{f}});
+  image_.data_bytes.resize(64, 0xff);
+  auto set_case = [&](size_t number, uint64_t target) {
+    const auto offset = int32_t(target - MadeUpImage::data_base);
+    std::memcpy(&image_.data_bytes[4 * number], &offset, sizeof offset);
+  };
+  set_case(0, f + 8);
+  set_case(1, f + 12);
+  EXPECT_EQ(refused(), 0u);
+  set_case(2, f + 1);
+  EXPECT_EQ(refused(), 1u);
+}
+
+}  // namespace
+}  // namespace uscope::engine::inproc

@@ -1,0 +1,71 @@
+// What the in-process engine is told of images, on the machine's own libraries and the Go programs of the
+// tests.
+#include "session/patch_facts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+namespace uscope::session {
+namespace {
+
+symbols::ImageSymbols open(const std::string& path) {
+  auto image = symbols::ImageSymbols::open(path);
+  EXPECT_TRUE(image);
+  return std::move(*image);
+}
+
+TEST(PatchFacts, AStrippedGoProgramsGoroutinesAreFoundByItsCode) {
+  int compared = 0;
+  for (const char* name :
+       {"go_calls", "go_calls-new", "go_dns", "go_dns-new", "go_dns-new-pie", "go_dns-noopt"}) {
+    const std::string whole = std::string("build/targets/") + name;
+    const std::string stripped = ::testing::TempDir() + name + "-stripped";
+    const std::string strip = "strip -o " + stripped + " " + whole;
+    if (!std::filesystem::exists(whole) || std::system(strip.c_str()) != 0) continue;
+    const symbols::ImageSymbols with = open(whole), without = open(stripped);
+    PatchFacts known(with), found(without);
+    ASSERT_TRUE(known.go_facts()) << whole;
+    ASSERT_TRUE(found.go_facts()) << stripped;
+    EXPECT_EQ(known.go_facts()->all_goroutines, found.go_facts()->all_goroutines) << stripped;
+    EXPECT_EQ(known.go_facts()->preempt2, found.go_facts()->preempt2) << stripped;
+    ++compared;
+    std::filesystem::remove(stripped);
+  }
+  if (compared == 0) GTEST_SKIP() << "no Go programs";
+}
+
+TEST(PatchFacts, PiecesCoverTheCodeInOrder) {
+  const symbols::ImageSymbols image = open("/lib/x86_64-linux-gnu/libc.so.6");
+  PatchFacts facts(image);
+  uint64_t end = 0, covered = 0, functions = 0;
+  for (const auto& piece : facts.pieces()) {
+    EXPECT_GE(piece.code.address, end);
+    end = piece.code.end();
+    covered += piece.code.bytes.size();
+    functions += piece.is_function;
+  }
+  uint64_t text = 0;
+  for (const x86::CodeRange& range : facts.text()) text += range.bytes.size();
+  EXPECT_GT(functions, 2000u);
+  EXPECT_GT(covered, text * 9 / 10);
+}
+
+TEST(PatchFacts, AnEntryIsAFunctionsFirstInstruction) {
+  const symbols::ImageSymbols image = open("/lib/x86_64-linux-gnu/libc.so.6");
+  PatchFacts facts(image);
+  auto malloc = std::ranges::find(image.functions(), "malloc", &symbols::FunctionSymbol::name);
+  ASSERT_NE(malloc, image.functions().end());
+  auto entry = facts.entry_at(malloc->address);
+  ASSERT_TRUE(entry);
+  EXPECT_EQ(entry->body.address, malloc->address.value);
+  EXPECT_EQ(entry->body.bytes.size(), malloc->size);
+  EXPECT_FALSE(facts.entry_at(malloc->address + 1));
+  EXPECT_TRUE(std::ranges::is_sorted(facts.ways_in()));
+  EXPECT_TRUE(std::ranges::binary_search(facts.ways_in(), malloc->address.value));
+}
+
+}  // namespace
+}  // namespace uscope::session
