@@ -6,6 +6,7 @@
 
 #include "engine/inproc/target/plan.h"
 #include "session/patch_facts.h"
+#include "session/refusal_reasons.h"
 #include "symbols/function_code.h"
 #include "symbols/image_symbols.h"
 
@@ -139,19 +140,6 @@ void Survey::plan() {
 }
 
 }  // namespace
-
-std::string general_reason(const std::string& reason) {
-  std::string text;
-  for (size_t at = 0; at < reason.size();) {
-    if (reason.compare(at, 2, "0x") != 0) {
-      text += reason[at++];
-      continue;
-    }
-    at = std::min(reason.find_first_not_of("0123456789abcdef", at + 2), reason.size());
-    text += "some address";
-  }
-  return text;
-}
 
 Result<PatchCoverage> patch_coverage(const std::string& file, const std::function<void(double)>& progress) {
   TRY(ImageSymbols image, ImageSymbols::open(file));

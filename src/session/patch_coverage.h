@@ -31,7 +31,4 @@ struct PatchCoverage {
 // `progress` is told now and then what share is done.
 Result<PatchCoverage> patch_coverage(const std::string& file, const std::function<void(double)>& progress);
 
-// The reason for a refusal with the addresses left out: what many refusals have in common.
-std::string general_reason(const std::string& reason);
-
 }  // namespace uscope::session

@@ -16,6 +16,7 @@
 #include "session/child.h"
 #include "session/compile_script.h"
 #include "session/engines.h"
+#include "session/refusal_reasons.h"
 #include "session/reporter.h"
 #include "session/signals.h"
 #include "session/test_probes.h"
@@ -253,9 +254,11 @@ std::vector<ScriptProbes::PointFailure> Session::leave_out_of_many(
     if (those.size() >= functions[place]) {
       for (ScriptProbes::PointFailure& failure : those) rest.push_back(std::move(failure));
     } else if (request_.with_warnings) {
-      report(fmt::format("WARNING: {} of {} functions are left out; the first: {}: {}\n", those.size(),
-                         functions[place], compiled_.plan.probes[those.front().cookie],
-                         those.front().error.message()));
+      std::vector<std::string> reasons;
+      for (const ScriptProbes::PointFailure& failure : those) reasons.push_back(failure.error.message());
+      report(fmt::format("WARNING: {} of {} functions are left out: {}; the first is {}\n", those.size(),
+                         functions[place], count_reasons(reasons),
+                         compiled_.plan.probes[those.front().cookie]));
     }
   }
   return rest;

@@ -7,6 +7,7 @@
 #include "probe/image_files.h"
 #include "probe/resolve.h"
 #include "session/entry_address.h"
+#include "session/refusal_reasons.h"
 #include "symbols/lookup.h"
 
 namespace uscope::session {
@@ -99,16 +100,21 @@ ScriptProbes::Placement ScriptProbes::attachments(const std::vector<CodeAtPoint>
   struct Refused {
     size_t of = 0;
     std::vector<PointFailure> failures;
+    std::vector<std::string> reasons;  // of them, without the functions' names
   };
   std::map<uint32_t, Refused> by_place;
   for (const CodeAtPoint& point : points) {
     Refused& refused = by_place[point.point->span.begin];
     ++refused.of;
     auto added = add_sites(point, returns, placement.attachments);
-    if (added)
+    if (added) {
       ++placement.placed;
-    else
-      refused.failures.push_back({point.cookie, std::move(added).error()});
+      continue;
+    }
+    const std::string& name = point.point->text;
+    const std::string why = added.error().what();
+    refused.reasons.push_back(why.starts_with(name + ": ") ? why.substr(name.size() + 2) : why);
+    refused.failures.push_back({point.cookie, std::move(added).error()});
   }
   for (auto& [place, refused] : by_place) {
     if (refused.failures.empty()) continue;
@@ -116,9 +122,9 @@ ScriptProbes::Placement ScriptProbes::attachments(const std::vector<CodeAtPoint>
       for (PointFailure& failure : refused.failures) placement.failures.push_back(std::move(failure));
       continue;
     }
-    placement.warnings.push_back(
-        std::to_string(refused.failures.size()) + " of " + std::to_string(refused.of) +
-        " functions are left out; the first: " + refused.failures.front().error.what());
+    placement.warnings.push_back(std::to_string(refused.failures.size()) + " of " +
+                                 std::to_string(refused.of) +
+                                 " functions are left out: " + count_reasons(refused.reasons));
   }
   for (std::string& text : returns.warnings()) placement.warnings.push_back(std::move(text));
   return placement;

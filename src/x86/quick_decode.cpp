@@ -127,6 +127,10 @@ QuickInstruction ask_decode(Bytes code, uint64_t address) {
   } else if (known->rip_relative) {
     quick.kind = Quick::points_to;
     quick.target = known->memory_target;
+    // Opcode, ModRM, displacement.
+    constexpr uint8_t lea = 0x8d;
+    const unsigned at = known->displacement_offset;
+    quick.is_lea = at >= 2 && code[at - 2] == lea && (at < 3 || code[at - 3] != 0x0f);
   }
   return quick;
 }

@@ -229,6 +229,10 @@ std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const
       if (i.target == 0) return;
       if (inside.has(i.target)) found.push_back({address, i.target});
       if (i.is_lea) tables.look_at(i.target, address, piece, found);
+      // A place inside whose address is taken: the function jumps about by means that are not to be seen
+      // here.
+      if (i.is_lea && piece.is_function && piece.code.contains(i.target) && i.target != piece.code.address)
+        found.push_back({address, piece.code.address});
     });
     if (!is_code) scan.run(piece.code, piece.code.address, piece.code.end(), found);
   };

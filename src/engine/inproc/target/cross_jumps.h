@@ -39,7 +39,8 @@ std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span
 
 // The same, and more, where there are many interiors: walks through all pieces of code, and looks through the
 // tables that they point to. What is in the text but in no piece is looked at byte by byte, and so are pieces
-// that data is mixed into.
+// that data is mixed into. A function that takes the address of a place inside itself is said to lead to its
+// own start: all of it has to be looked at.
 struct WholeSearch {
   std::vector<x86::CodeRange> text;
   std::vector<TextFacts::Piece> pieces;

@@ -19,6 +19,7 @@ class Installation {
         patches_(patches),
         go_runtimes_(go_runtimes),
         left_out_(patches.size(), false),
+        may_pass_(patches.size(), false),
         text_(process.memory()) {}
 
   Result<InstallReport> run();
@@ -27,7 +28,7 @@ class Installation {
   // The patch that destroys the instruction at an address, by index.
   std::optional<size_t> patch_around(ProcessAddr address) const;
   static const Patch::Place* place_of(const Patch& patch, ProcessAddr address);
-  void leave_out(size_t patch, std::string reason);
+  void leave_out(size_t patch, std::string reason, bool may_pass = false);
   void verify_bytes();
   void leave_out_those_without_hole();
   Status find_moves();
@@ -50,7 +51,7 @@ class Installation {
   process::SeizedProcess& process_;
   std::span<const Patch> patches_;
   std::span<const GoRuntime> go_runtimes_;
-  std::vector<bool> left_out_;
+  std::vector<bool> left_out_, may_pass_;
   TextWriter text_;
   std::vector<ThreadMove> thread_moves_;
   std::vector<FrameMove> frame_moves_;
@@ -72,10 +73,11 @@ const Patch::Place* Installation::place_of(const Patch& patch, ProcessAddr addre
   return found == patch.places.end() ? nullptr : &*found;
 }
 
-void Installation::leave_out(size_t patch, std::string reason) {
+void Installation::leave_out(size_t patch, std::string reason, bool may_pass) {
   if (left_out_[patch]) return;
   left_out_[patch] = true;
-  report_.refused.push_back({patch, std::move(reason)});
+  may_pass_[patch] = may_pass;
+  report_.refused.push_back({patch, std::move(reason), may_pass});
 }
 
 void Installation::verify_bytes() {
@@ -92,10 +94,11 @@ void Installation::leave_out_those_without_hole() {
   for (size_t i = 0; i < patches_.size(); ++i) {
     if (patches_[i].via.value == 0 || left_out_[i]) continue;
     auto after = std::ranges::upper_bound(patches_, patches_[i].via, {}, &Patch::address);
-    const bool is_there = after != patches_.begin() && std::prev(after)->contains(patches_[i].via) &&
-                          !left_out_[size_t(after - patches_.begin()) - 1];
-    if (!is_there)
-      leave_out(i, fmt::format("the bytes at {:#x} cannot be had for its jump", patches_[i].via.value));
+    const size_t hole = size_t(after - patches_.begin()) - 1;
+    const bool is_known = after != patches_.begin() && patches_[hole].contains(patches_[i].via);
+    if (!is_known || left_out_[hole])
+      leave_out(i, fmt::format("the bytes at {:#x} cannot be had for its jump", patches_[i].via.value),
+                is_known && may_pass_[hole]);
   }
 }
 
@@ -128,14 +131,16 @@ Status Installation::find_moves() {
   return {};
 }
 
+// The runtime must know every place where a goroutine is parked, and finds no function around our copies when
+// it collects garbage: so such a goroutine is not moved, its place is left alone.
 void Installation::find_parked_goroutines(const std::vector<ProcessAddr>& stacks) {
   for (const GoRuntime& runtime : go_runtimes_) {
     Goroutines goroutines(process_.memory(), runtime);
-    goroutines.visit(stacks, [&](ProcessAddr kept_at, ProcessAddr word) {
+    goroutines.visit(stacks, [&](ProcessAddr, ProcessAddr word) {
       auto patch = patch_around(word);
-      if (!patch) return;
-      if (const Patch::Place* place = place_of(patches_[*patch], word))
-        frame_moves_.push_back({kept_at, *patch, place->copy});
+      if (patch && place_of(patches_[*patch], word) != nullptr)
+        leave_out(*patch,
+                  fmt::format("a goroutine is parked at {:#x}, inside the bytes to patch", word.value), true);
     });
   }
 }

@@ -17,6 +17,7 @@ struct InstallReport {
   struct Refusal {
     size_t patch = 0;  // index as given
     std::string reason;
+    bool may_pass = false;  // a moment later it may work
   };
   std::vector<Refusal> refused;
   uint32_t moved_threads = 0;

@@ -14,6 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int kMostRounds = 6;  // of waiting for goroutines, a millisecond first and then twice as long
 constexpr auto kOthersPatience = std::chrono::milliseconds(1500);
 
 Result<std::vector<JournalContents>> find_journals(pid_t pid, const process::RemoteMemory& memory) {
@@ -147,7 +148,38 @@ Result<InstallReport> Surgeon::install(std::span<const Patch> patches, std::span
     return {};
   });
   TRY_STATUS(done);
+  TRY_STATUS(try_again(patches, go_runtimes, report));
   return report;
+}
+
+// Goroutines do not stay parked for long.
+Status Surgeon::try_again(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
+                          InstallReport& report) {
+  auto pause = std::chrono::milliseconds(1);
+  for (int round = 0; round < kMostRounds; ++round, pause *= 2) {
+    std::vector<size_t> indices;
+    for (const InstallReport::Refusal& refusal : report.refused)
+      if (refusal.may_pass) indices.push_back(refusal.patch);
+    if (indices.empty()) return {};
+    std::this_thread::sleep_for(pause);
+    std::ranges::sort(indices);
+    std::vector<Patch> left;
+    for (size_t i : indices) left.push_back(patches[i]);
+    InstallReport again;
+    TRY_STATUS(process::with_seized(pid_, {}, [&](process::SeizedProcess& process) -> Status {
+      const Clock::time_point began = Clock::now();
+      if (!sessions_.back().journal.is_present(process.memory())) return {};
+      TRY(again, inproc::install(process, left, go_runtimes));
+      report.stopped_ns = std::max(report.stopped_ns, uint64_t((Clock::now() - began).count()));
+      return {};
+    }));
+    std::erase_if(report.refused, [](const InstallReport::Refusal& refusal) { return refusal.may_pass; });
+    for (InstallReport::Refusal& refusal : again.refused)
+      report.refused.push_back({indices[refusal.patch], std::move(refusal.reason), refusal.may_pass});
+    report.moved_threads += again.moved_threads;
+    report.moved_frames += again.moved_frames;
+  }
+  return {};
 }
 
 Result<RemoveReport> Surgeon::remove(const RemoveOptions& options) {

@@ -37,6 +37,8 @@ class Surgeon {
   Result<RemoveReport> remove(const RemoveOptions& options = {});
 
  private:
+  Status try_again(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
+                   InstallReport& report);
   Result<Mapped> map_once(const AreaRequest& request);
   bool another_is_at_work() const;
 

@@ -64,7 +64,9 @@ TEST(CrossJumps, EveryKindIsFound) {
   // The walk tells instructions' starts: a lea's is its prefix.
   std::vector<uint64_t> starts = expected;
   starts[3] = kBase + 0x40;
-  EXPECT_EQ(sources(find_all_jumps({{code.range()}, {{code.range(), true}}, {}}, inside)), starts);
+  EXPECT_EQ(sources(find_all_jumps({{code.range()}, {{code.range(), false}}, {}}, inside)), starts);
+  // In a function of its own the address taken is one more reason to look at all of it.
+  EXPECT_EQ(find_all_jumps({{code.range()}, {{code.range(), true}}, {}}, inside).size(), starts.size() + 1);
 }
 
 TEST(CrossJumps, WhatOnlyLooksLikeABranchIsNone) {

@@ -187,6 +187,14 @@ TEST_F(ManyFunctions, AreNotPatchedWhereAPointerLeadsIntoThem) {
   EXPECT_EQ(refused(), 1u);
 }
 
+TEST_F(ManyFunctions, AreLookedAtWhollyWhereTheyTakePlacesInThemselves) {
+  // push %rbp; lea 1(%rip),%rax; nop; add %rdi,%rax; jmp *%rax
+  const uint64_t f = image_.add({0x55, 0x48, 0x8d, 0x05, 0x01, 0, 0, 0, 0x90, 0x48, 0x01, 0xf8, 0xff, 0xe0});
+  sites_.push_back({ImageAddr{f}});
+  EXPECT_EQ(refused(), 1u);
+  EXPECT_EQ(image_.whole_functions, 1u);
+}
+
 TEST_F(ManyFunctions, AreNotPatchedWhereTheirSwitchLeadsBackIntoTheirEntry) {
   // push %rbp; lea table(%rip),%rax; movslq (%rax,%rdi,4),%rdx; add %rax,%rdx; jmp *%rdx
   const uint64_t f =
