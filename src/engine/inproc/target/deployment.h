@@ -37,6 +37,7 @@ class Deployment {
   // The memory shared with the target.
   std::span<uint8_t> shared() const { return shared_; }
   ProcessAddr private_memory() const { return places_.private_memory; }
+  const KnownMemory& known_memory() const { return places_.known; }
 
   // Sites of user probes; attachments of other kinds are left alone. Sites of files that the process has not
   // loaded wait for them, see catch_up(). Once for each image: see move_on().

@@ -56,6 +56,17 @@ KnownMemory known_memory_in(const process::Maps& maps, std::string_view executab
   return known;
 }
 
+std::string how_memory_is_read(const KnownMemory& known) {
+  uint64_t bytes = 0;
+  for (const KnownMemory::Range& range : known.constant) bytes += range.end - range.begin;
+  const std::string constants =
+      bytes > 0 ? fmt::format("from the executable's {} KB of constants and ", bytes >> 10) : "";
+  const char* why =
+      bytes > 0 ? "" : " (its executable is not on a file system of this machine, or not known)";
+  return fmt::format("memory is read by loads {}from the threads' stacks, by system calls elsewhere{}",
+                     constants, why);
+}
+
 KnownMemory find_known_memory(pid_t pid) {
   auto maps = process::Maps::of(pid);
   if (!maps) return {};

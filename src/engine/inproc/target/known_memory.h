@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <string_view>
 
 #include "engine/inproc/stub_emitter.h"
@@ -19,5 +20,8 @@ KnownMemory find_known_memory(pid_t pid);
 // The same of given mappings; `executable` as /proc/PID/exe shows it, empty: not known, or on a file system
 // where others can cut a running program's file short. What is mapped beyond the file's end is no memory.
 KnownMemory known_memory_in(const process::Maps& maps, std::string_view executable, uint64_t file_bytes);
+
+// How reads are done, as a sentence's part.
+std::string how_memory_is_read(const KnownMemory& known);
 
 }  // namespace uscope::engine::inproc
