@@ -41,7 +41,7 @@ std::vector<Attachment> TargetLife::with_hooks(const std::vector<Attachment>& at
   if (!maps) return all;
   HookCodes codes = hook_codes_;
   codes.wants_libraries = std::ranges::any_of(attachments, [&](const Attachment& attachment) {
-    return attachment.kind == Attachment::Kind::UserProbe && !is_program_of(pid_, attachment.file);
+    return attachment.kind == Attachment::Kind::UserProbe && !is_always_loaded(pid_, *maps, attachment.file);
   });
   for (Attachment& hook : find_hooks(pid_, *maps, codes, facts_)) all.push_back(std::move(hook));
   return all;
@@ -87,9 +87,11 @@ void TargetLife::end() {
   board_.answer_all();
 }
 
+// A process that is ending has no memory any more, some time before it is a zombie.
 bool TargetLife::is_alive() const {
   auto info = process::read_process(pid_);
-  return info && !info->is_zombie;
+  auto pages = read_text_file(fmt::format("/proc/{}/statm", pid_));
+  return info && !info->is_zombie && pages && !pages->starts_with("0 ");
 }
 
 void TargetLife::look() {

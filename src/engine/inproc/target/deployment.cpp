@@ -122,6 +122,8 @@ Status Deployment::share(Fd memory) {
   const int flags = MAP_SHARED | (shared_.empty() ? 0 : MAP_FIXED);
   void* here = ::mmap(shared_.data(), size, PROT_READ | PROT_WRITE, flags, memory.get(), 0);
   if (here == MAP_FAILED) return fail(Error::from_errno("mapping the memory shared with the target", errno));
+  // What we fork ourselves, a guardian above all, has no part in it.
+  ::madvise(here, size, MADV_DONTFORK);
   shared_ = {static_cast<uint8_t*>(here), size};
   memory_ = std::move(memory);
   return {};

@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/fd.h"
+#include "engine/inproc/target/loadings.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -75,12 +76,14 @@ std::vector<Attachment> find_hooks(pid_t pid, const process::Maps& maps, const H
   return hooks;
 }
 
-bool is_program_of(pid_t pid, const std::string& file) {
+bool is_always_loaded(pid_t pid, const process::Maps& maps, const std::string& file) {
   struct stat program {
   }, named{};
-  return ::stat(fmt::format("/proc/{}/exe", pid).c_str(), &program) == 0 &&
-         ::stat(file.c_str(), &named) == 0 && program.st_dev == named.st_dev &&
-         program.st_ino == named.st_ino;
+  if (::stat(file.c_str(), &named) != 0) return false;
+  if (::stat(fmt::format("/proc/{}/exe", pid).c_str(), &program) == 0 && program.st_dev == named.st_dev &&
+      program.st_ino == named.st_ino)
+    return true;
+  return is_c_library(file) && !find_loadings(pid, maps, file).empty();
 }
 
 }  // namespace uscope::engine::inproc

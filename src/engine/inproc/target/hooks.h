@@ -24,7 +24,7 @@ struct HookCodes {
 std::vector<Attachment> find_hooks(pid_t pid, const process::Maps& maps, const HookCodes& codes,
                                    const FactsSource& facts);
 
-// The program that a process runs.
-bool is_program_of(pid_t pid, const std::string& file);
+// Whether it is the program that the process runs, or its C library: neither comes later, nor goes.
+bool is_always_loaded(pid_t pid, const process::Maps& maps, const std::string& file);
 
 }  // namespace uscope::engine::inproc
