@@ -522,9 +522,20 @@ std::optional<int64_t> CParser::constant_term() {
   if (accept(Tok::kMinus)) {
     out = constant_term();
     if (out) out = static_cast<int64_t>(0 - static_cast<uint64_t>(*out));
-  } else if (accept(Tok::kLeftParen)) {
-    out = constant();
+  } else if (at_word("sizeof")) {
+    next();
+    expect(Tok::kLeftParen, "'('");
+    if (auto type = specifier()) out = static_cast<int64_t>(stored_size(declarator(*type).type));
     expect(Tok::kRightParen, "')'");
+  } else if (accept(Tok::kLeftParen)) {
+    if (at(Tok::kIdent) && Words().take(token_.text)) {  // a cast
+      named_type();
+      expect(Tok::kRightParen, "')'");
+      out = constant_term();
+    } else {
+      out = constant();
+      expect(Tok::kRightParen, "')'");
+    }
   } else if (at(Tok::kInt)) {
     out = static_cast<int64_t>(token_.integer);
     next();

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "lang/c_headers.h"
 #include "lang/c_parser.h"
+#include "lang/functions.h"
 #include "lang/parser.h"
 #include "lang/walk.h"
 
@@ -30,8 +32,10 @@ std::string_view take_word(std::string_view& text) {
 // The lines that start with `#`: conditions decide which definitions count.
 class Directives {
  public:
-  Directives(std::map<std::string, std::string, std::less<>>& defines, std::vector<CTypes::Include>& includes)
-      : defines_(defines), includes_(includes) {}
+  using OnInclude = std::function<void(const std::string& name, const std::string& spelled)>;
+  Directives(std::map<std::string, std::string, std::less<>>& defines, std::vector<CTypes::Include>& includes,
+             OnInclude on_include)
+      : defines_(defines), includes_(includes), on_include_(std::move(on_include)) {}
 
   bool active() const {
     return std::ranges::all_of(conditions_, [](bool on) { return on; });
@@ -56,7 +60,11 @@ class Directives {
       auto found = defines_.find(take_word(text));
       if (found != defines_.end()) defines_.erase(found);
     } else if (directive == "include") {
-      includes_.push_back({std::string(trimmed(text)), span});
+      std::string spelled(trimmed(text));
+      includes_.push_back({spelled, span});
+      size_t end = spelled.find_last_of(">\"");
+      if (spelled.size() > 2 && end != std::string::npos && end > 1)
+        on_include_(spelled.substr(1, end - 1), spelled);
     }
   }
 
@@ -91,15 +99,34 @@ class Directives {
 
   std::map<std::string, std::string, std::less<>>& defines_;
   std::vector<CTypes::Include>& includes_;
+  OnInclude on_include_;
   std::vector<bool> conditions_;
 };
 
 }  // namespace
 
-CTypes CTypes::read(const Program& script, const SourceSet& sources, const TypeSource& program,
-                    Diagnostics& diagnostics) {
+CTypes CTypes::read(const Program& script, SourceSet& sources, const TypeSource& program,
+                    const Outside& outside, Diagnostics& diagnostics) {
   CTypes out;
-  Directives directives(out.defines_, out.includes_);
+  if (outside.knows_kernel_types) out.defines_["BPFTRACE_HAVE_BTF"] = "";
+  CPreprocessor preprocessor(outside.find_header);
+  define_usual_macros(preprocessor);
+  auto include = [&](const std::string& name, const std::string&) {
+    auto header = outside.find_header ? outside.find_header(name, "") : std::nullopt;
+    if (!header) return;  // check_headers says so
+    for (const auto& [defined, text] : out.defines_) preprocessor.define(defined, text);
+    read_header(*header, preprocessor, out, sources, program);
+    for (const auto& [defined, macro] : preprocessor.macros()) {
+      // Names of our own are not taken away by a header.
+      if (macro.has_parameters || macro.body.empty() || find_function(defined)) continue;
+      std::string text;
+      for (const auto& token : macro.body) text += token.text + " ";
+      text.pop_back();
+      out.defines_.try_emplace(defined, std::move(text));
+    }
+  };
+  for (const std::string& name : outside.included) include(name, name);
+  Directives directives(out.defines_, out.includes_, include);
   for (const CDefinition& definition : script.c_definitions) {
     if (definition.text.starts_with('#')) {
       directives.line(definition.text, definition.span);
@@ -108,6 +135,31 @@ CTypes CTypes::read(const Program& script, const SourceSet& sources, const TypeS
     }
   }
   return out;
+}
+
+void CTypes::note_unread(const Source& source, Span definition, const std::string& why) {
+  std::string_view text = source.text().substr(definition.begin, definition.end - definition.begin);
+  std::string last, tagged;
+  for (size_t at = 0; at < text.size();) {
+    if (!is_word(text[at])) {
+      ++at;
+      continue;
+    }
+    size_t begin = at;
+    while (at < text.size() && is_word(text[at])) ++at;
+    std::string word(text.substr(begin, at - begin));
+    bool is_tag = last == "struct" || last == "union" || last == "enum";
+    if (is_tag && tagged.empty()) tagged = last + " " + word;
+    last = std::move(word);
+  }
+  for (const std::string& name : {tagged, last})
+    if (!name.empty() && unread_.size() < 10000)
+      unread_.try_emplace(name, source.name() + " defines it, but: " + why);
+}
+
+std::string CTypes::why_unread(std::string_view name) const {
+  auto found = unread_.find(name);
+  return found == unread_.end() ? "" : found->second;
 }
 
 const StructLayout* CTypes::find_struct(std::string_view name) const {
@@ -122,7 +174,12 @@ const StructLayout* CTypes::find_struct(std::string_view name) const {
 std::optional<Type> CTypes::find_type(std::string_view name) const {
   auto found = types_.find(name);
   if (found == types_.end()) return std::nullopt;
-  return found->second;
+  // A typedef may come before the struct it names is defined.
+  const Type& type = found->second;
+  if (type.is(TypeKind::kStruct) && type.size() == 0)
+    if (auto defined = structs_.find(type.name()); defined != structs_.end())
+      return Type::structure(type.name(), defined->second.size);
+  return type;
 }
 
 std::optional<Constant> CTypes::find_constant(std::string_view name) const {

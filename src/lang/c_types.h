@@ -1,7 +1,7 @@
 // The C definitions of a script -> layouts as an x86-64 System V compiler makes them: structs, unions,
 // bitfields, arrays, pointers, function pointers, enums, typedefs; and the #define constants. A small parser
-// of declarations, no preprocessor beyond #define, #undef and #ifdef, no headers: #include lines are listed
-// for whoever can read them.
+// of declarations. Headers that the script includes are read in their place (c_headers.h) where they are
+// found.
 #pragma once
 
 #include <map>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lang/ast.h"
+#include "lang/c_preprocessor.h"
 #include "lang/diagnostics.h"
 #include "lang/type_source.h"
 
@@ -20,9 +21,15 @@ std::optional<Type> find_c_base_type(std::string_view name);
 
 class CTypes {
  public:
-  // Reads the definitions in order. Types they name without defining come from `program`.
-  static CTypes read(const Program& script, const SourceSet& sources, const TypeSource& program,
-                     Diagnostics& diagnostics);
+  struct Outside {
+    HeaderFinder find_header;           // empty: nothing that is included is read
+    std::vector<std::string> included;  // headers that are read before the script: --include
+    bool knows_kernel_types = false;    // then BPFTRACE_HAVE_BTF is defined
+  };
+  // Reads the definitions in order. Types they name without defining come from `program`. `sources` gets the
+  // headers.
+  static CTypes read(const Program& script, SourceSet& sources, const TypeSource& program,
+                     const Outside& outside, Diagnostics& diagnostics);
 
   const StructLayout* find_struct(std::string_view name) const;  // "struct foo", or a typedef of one
   std::optional<Type> find_type(std::string_view name) const;    // typedefs, "enum e", "struct s"
@@ -30,12 +37,16 @@ class CTypes {
   const std::vector<Enumerator>* enumerators(std::string_view enum_name) const;
   // The text that a #define puts in the name's place.
   const std::map<std::string, std::string, std::less<>>& defines() const { return defines_; }
-  // Headers that the script asks for, as it spells them: <a.h> or "a.h". What they define is not read.
+  // Headers that the script asks for, as it spells them: <a.h> or "a.h".
   struct Include {
     std::string spelled;
     Span span;
   };
   const std::vector<Include>& includes() const { return includes_; }
+  // A definition in a header that could not be taken, and the reason.
+  void note_unread(const Source& source, Span definition, const std::string& why);
+  // "struct x: …"; empty if nothing of that name was passed over.
+  std::string why_unread(std::string_view name) const;
 
  private:
   friend class CParser;
@@ -46,6 +57,7 @@ class CTypes {
   std::map<std::string, Constant, std::less<>> constants_;
   std::map<std::string, std::string, std::less<>> defines_;
   std::vector<Include> includes_;
+  std::map<std::string, std::string, std::less<>> unread_;
 };
 
 // Pass: names that #define gave a value become that value.

@@ -134,7 +134,7 @@ void check_headers(const CTypes& c_types, const CompileInputs& inputs, Diagnosti
     ++line;
     if (include.spelled.size() < 2) continue;
     std::string name = include.spelled.substr(1, include.spelled.find_last_of(">\"") - 1);
-    if (inputs.has_header && !inputs.has_header(name))
+    if (inputs.find_header && !inputs.find_header(name, ""))
       diagnostics.error(include.span,
                         fmt::format("definitions.h:{}:10: fatal error: '{}' file not found", line, name));
   }
@@ -192,7 +192,8 @@ std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const C
   out.settings.as_bpftrace = inputs.as_bpftrace;
   if (!import_scripts(*program, sources, inputs.loader, seen, diagnostics)) return std::nullopt;
   out.options = apply_parameters(*program, inputs.command_line, diagnostics);
-  out.c_types = CTypes::read(*program, sources, types, diagnostics);
+  CTypes::Outside outside{inputs.find_header, inputs.included_headers, inputs.knows_kernel_types};
+  out.c_types = CTypes::read(*program, sources, types, outside, diagnostics);
   check_headers(out.c_types, inputs, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   expand_macros(*program, diagnostics);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "lang/c_preprocessor.h"
 #include "lang/config.h"
 #include "lang/diagnostics.h"
 #include "lang/parameters.h"
@@ -34,9 +35,11 @@ using ScriptLoader = std::function<std::optional<std::string>(const std::string&
 struct CompileInputs {
   CommandLine command_line;
   Environment environment = [](const std::string&) { return std::nullopt; };
-  ProbeMatcher matcher;                                     // empty: attach points stand for themselves
-  ScriptLoader loader;                                      // empty: nothing can be imported
-  std::function<bool(const std::string& name)> has_header;  // empty: all are there
+  ProbeMatcher matcher;                       // empty: attach points stand for themselves
+  ScriptLoader loader;                        // empty: nothing can be imported
+  HeaderFinder find_header;                   // empty: nothing that is included is read
+  std::vector<std::string> included_headers;  // --include
+  bool knows_kernel_types = false;
   bool allow_unsafe = false;
   bool as_bpftrace = false;
 };

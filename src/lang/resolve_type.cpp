@@ -53,7 +53,8 @@ Type Resolver::resolve(const TypeSpec& spec) {
     type = *found;
   } else if (spec.name.starts_with("struct ") || spec.name.starts_with("union ") || spec.pointers == 0 ||
              !spec.name.empty()) {
-    error(spec.span, fmt::format("Cannot resolve unknown type \"{}\"", spec.name));
+    Diagnostic* said = error(spec.span, fmt::format("Cannot resolve unknown type \"{}\"", spec.name));
+    if (said) said->hint = program_.c_types.why_unread(spec.name);
     return Type();
   }
   bool sized = (type.is(TypeKind::kString) || type.is(TypeKind::kBuffer)) && spec.pointers == 0;

@@ -1,6 +1,7 @@
 #include "session/compile_script.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -23,6 +24,26 @@ bool can_count_loops() {
   int major = 0, minor = 0;
   if (::uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
   return major > 6 || (major == 6 && minor >= 9);
+}
+
+// Beside the file that includes it, where the user says, and where compilers look.
+std::optional<lang::HeaderFile> find_header(const std::string& name, const std::string& from,
+                                            const std::vector<std::string>& given) {
+  std::vector<std::string> folders;
+  if (size_t slash = from.rfind('/'); slash != std::string::npos) folders.push_back(from.substr(0, slash));
+  folders.insert(folders.end(), given.begin(), given.end());
+  for (const char* usual : {".", "/usr/local/include", "/usr/include/x86_64-linux-gnu", "/usr/include",
+                            "/usr/lib/gcc/x86_64-linux-gnu/12/include"})
+    folders.emplace_back(usual);
+  if (name.starts_with('/')) folders = {""};
+  for (const std::string& folder : folders) {
+    std::string path = folder.empty() ? name : folder + "/" + name;
+    struct stat file {};
+    if (::stat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+    auto text = read_text_file(path);
+    if (text) return lang::HeaderFile{path, std::move(*text)};
+  }
+  return std::nullopt;
 }
 
 std::string type_name(const lang::Type& type) { return type.known() ? type.spell() : "unknown"; }
@@ -50,14 +71,11 @@ lang::CompileInputs ScriptCompiler::inputs() {
     auto text = read_text_file(path);
     return text ? std::optional<std::string>(std::move(*text)) : std::nullopt;
   };
-  inputs.has_header = [this](const std::string& name) {
-    std::vector<std::string> folders = request_.include_folders;
-    for (const char* usual : {".", "/usr/include", "/usr/local/include", "/usr/include/x86_64-linux-gnu"})
-      folders.emplace_back(usual);
-    return std::ranges::any_of(folders, [&](const std::string& folder) {
-      return ::access((folder + "/" + name).c_str(), R_OK) == 0;
-    });
+  inputs.find_header = [this](const std::string& name, const std::string& from) {
+    return find_header(name, from, request_.include_folders);
   };
+  inputs.included_headers = request_.include_files;
+  inputs.knows_kernel_types = ::access("/sys/kernel/btf/vmlinux", R_OK) == 0;
   return inputs;
 }
 

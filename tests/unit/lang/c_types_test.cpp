@@ -17,7 +17,8 @@ struct Read {
   CTypes types;
 
   explicit Read(const std::string& text) : parsed(text + "\nBEGIN { }") {
-    if (parsed.program) types = CTypes::read(*parsed.program, parsed.sources, NoTypes(), parsed.diagnostics);
+    if (parsed.program)
+      types = CTypes::read(*parsed.program, parsed.sources, NoTypes(), {}, parsed.diagnostics);
   }
   const TypeField& field(std::string_view name, std::string_view field_name) {
     const StructLayout* layout = types.find_struct(name);

@@ -116,7 +116,7 @@ TEST(Defines, ConstantsTakeTheirNamesPlace) {
   Parsed parsed(
       "#define A (B + 1)\n#define B 2\n#define S \"x\"\n#define SELF SELF\n#define BAD 1 +\n"
       "BEGIN { f(A, S, SELF, BAD, C); }");
-  CTypes types = CTypes::read(*parsed.program, parsed.sources, NoTypes(), parsed.diagnostics);
+  CTypes types = CTypes::read(*parsed.program, parsed.sources, NoTypes(), {}, parsed.diagnostics);
   expand_defines(*parsed.program, types, parsed.sources);
   EXPECT_EQ(last_body(*parsed.program), "(call f (+ 2 1) \"x\" SELF BAD C);");
 }
