@@ -1,7 +1,10 @@
 #include "session/engines.h"
 
+#include <linux/capability.h>
+
 #include "engine/inproc/inproc_engine.h"
 #include "engine/kernel/kernel_engine.h"
+#include "session/doctor_checks.h"
 
 namespace uscope::session {
 namespace {
@@ -27,24 +30,35 @@ std::optional<std::string> why_not_inproc(const lang::TypedProgram& program, std
   return std::nullopt;
 }
 
+// Whether we have the rights that the kernel's uprobes want; where we don't, its refusal would say nothing of
+// the script.
+bool kernel_may_be_asked() {
+  const Rights rights = read_rights();
+  return rights.has(CAP_SYS_ADMIN) || (rights.has(CAP_BPF) && rights.has(CAP_PERFMON));
+}
+
 }  // namespace
 
-Result<ChosenEngine> choose_engine(EngineChoice choice, const lang::TypedProgram& program,
-                                   std::optional<pid_t> pid, bool follows_forks) {
+Result<std::vector<ChosenEngine>> choose_engines(EngineChoice choice, const lang::TypedProgram& program,
+                                                 std::optional<pid_t> pid, bool follows_forks) {
+  using Engines = std::vector<ChosenEngine>;
   if (choice == EngineChoice::Kernel && follows_forks)
     return fail(Error("--follow-fork needs the in-process engine").with_hint("add --engine inproc"));
-  if (choice == EngineChoice::Kernel) return ChosenEngine{false, "as asked"};
+  if (choice == EngineChoice::Kernel) return Engines{{false, "as asked"}};
   const auto why_not = why_not_inproc(program, pid);
-  if (follows_forks && choice == EngineChoice::Auto) {
-    if (why_not)
-      return fail("--follow-fork needs the in-process engine, which cannot run this script: " + *why_not);
-    return ChosenEngine{true, "--follow-fork needs it"};
-  }
   if (choice == EngineChoice::Inproc) {
     if (why_not) return fail("--engine inproc cannot run this script: " + *why_not);
-    return ChosenEngine{true, "as asked"};
+    return Engines{{true, "as asked"}};
   }
-  return ChosenEngine{false, why_not ? "the in-process engine cannot: " + *why_not : "the default"};
+  if (follows_forks) {
+    if (why_not)
+      return fail("--follow-fork needs the in-process engine, which cannot run this script: " + *why_not);
+    return Engines{{true, "--follow-fork needs it"}};
+  }
+  if (why_not) return Engines{{false, "the in-process engine cannot: " + *why_not}};
+  Engines engines = {{true, "everything probed lives in one process"}};
+  if (kernel_may_be_asked()) engines.push_back({false, "the in-process engine cannot"});
+  return engines;
 }
 
 std::unique_ptr<engine::Engine> EngineMaker::make(const ChosenEngine& chosen, std::optional<pid_t> pid,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "lang/typed_program.h"
@@ -24,8 +25,8 @@ struct ChosenEngine {
   std::string why;  // in a few words, for -v
 };
 
-// An Error where the one that was asked for cannot run the script.
-Result<ChosenEngine> choose_engine(EngineChoice choice, const lang::TypedProgram& program,
+// Those that may run it, the one to try first in front. An Error where the one that was asked for cannot.
+Result<std::vector<ChosenEngine>> choose_engines(EngineChoice choice, const lang::TypedProgram& program,
                                    std::optional<pid_t> pid, bool follows_forks);
 
 // Makes it. `types` keeps the images that the in-process engine looks at.

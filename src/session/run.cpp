@@ -414,106 +414,214 @@ void warn_of_untimed_calls(Session& session, uint32_t map, const view::Writer& r
                     calls));
 }
 
+// One script on its way to an engine, and to the other one where the first cannot run it.
+class ScriptRun {
+ public:
+  ScriptRun(const RunRequest& request, view::Output& output, LiveNames& names, const view::Writer& report)
+      : request_(request), output_(output), names_(names), report_(report) {}
+
+  Result<int> run();
+
+ private:
+  Status find_process();
+  Result<bool> enter_process(const ChosenEngine& chosen, bool may_pass);
+  // Nothing: this engine cannot run it, nothing has been done yet, and another may try (`may_pass`).
+  Result<std::optional<int>> run_on(const ChosenEngine& chosen, bool may_pass);
+  Result<std::optional<int>> run_placed(const ChosenEngine& chosen, bool may_pass,
+                                        codegen::Compiled& compiled, ReturnProbes& returns,
+                                        ScriptProbes::Placement placement);
+  void prepare_stacks(const ChosenEngine& chosen, codegen::Compiled& compiled, Unwinding& unwinding);
+  std::nullopt_t pass(const ChosenEngine& chosen, const std::string& why) const;
+  Result<int> finish(Session& session, const ReturnProbes& returns);
+
+  const RunRequest& request_;
+  view::Output& output_;
+  LiveNames& names_;
+  const view::Writer& report_;
+  std::optional<Target> target_;
+  std::optional<Child> child_;
+  ProbeScope scope_{std::nullopt, "", false, false};
+  std::optional<ScriptCompiler> compiler_;
+  std::optional<lang::TypedProgram> program_;
+};
+
+Status ScriptRun::find_process() {
+  if (request_.pid) {
+    TRY(target_, find_target_process(*request_.pid));
+    // Before anything else fails for the same reason and says less.
+    if (request_.engine == EngineChoice::Inproc) TRY_STATUS(process::check_may_attach(target_->info));
+  }
+  if (!request_.command.empty() && !request_.dry_run) {
+    TRY(Child started, Child::start(request_.command, request_.command_has_quotes));
+    child_.emplace(std::move(started));
+  }
+  scope_ = {request_.pid, "", request_.allow_unsafe, request_.is_bpftrace};
+  if (child_) scope_.pid = child_->pid();
+  if (child_) scope_.command_file = child_->file();
+  return {};
+}
+
+Result<int> ScriptRun::run() {
+  TRY_STATUS(find_process());
+  compiler_.emplace(request_, scope_);
+  std::string messages;
+  program_ = compiler_->compile(messages);
+  if (!messages.empty()) report_(messages);
+  if (!program_) return 1;
+  if (request_.command_line.named.contains("help")) {
+    report_(help_of(*program_));
+    return 1;
+  }
+  if (program_->probes.empty()) {
+    report_("No probes to attach\n");
+    return 1;
+  }
+  show_program(request_, *compiler_, *program_, report_);
+  // A bpftrace, a trial or a dry run is the kernel's, unless the other is asked for.
+  const bool is_plain = !request_.is_bpftrace && request_.mode == ScriptMode::Run && !request_.dry_run;
+  const EngineChoice choice = request_.engine == EngineChoice::Auto && !is_plain && !request_.follows_forks
+                                  ? EngineChoice::Kernel
+                                  : request_.engine;
+  TRY(const std::vector<ChosenEngine> engines,
+      choose_engines(choice, *program_, scope_.pid, request_.follows_forks));
+  for (size_t i = 0;; ++i) {
+    TRY(std::optional<int> code, run_on(engines[i], i + 1 < engines.size()));
+    if (code) return *code;
+  }
+}
+
+std::nullopt_t ScriptRun::pass(const ChosenEngine& chosen, const std::string& why) const {
+  if (request_.verbose)
+    report_(fmt::format("Not on the {} engine: {}\n", chosen.is_inproc ? "in-process" : "kernel", why));
+  return std::nullopt;
+}
+
+// False: better left to the other engine.
+Result<bool> ScriptRun::enter_process(const ChosenEngine& chosen, bool may_pass) {
+  if (target_) {
+    Status may_attach = process::check_may_attach(target_->info);
+    if (!may_attach && may_pass) return pass(chosen, may_attach.error().message()), false;
+    TRY_STATUS(std::move(may_attach));
+  }
+  if (!child_) return true;
+  if (loses_rights(child_->file())) {
+    const std::string what =
+        child_->file() + " runs without the rights of its owner, since it is traced from its start";
+    if (may_pass) return pass(chosen, what), false;
+    if (request_.with_warnings) report_("WARNING: " + what + "\n");
+  }
+  // What is to run inside the process needs the process to be there.
+  TRY_STATUS(child_->hold_at_entry());
+  return true;
+}
+
+Result<std::optional<int>> ScriptRun::run_on(const ChosenEngine& chosen, bool may_pass) {
+  if (request_.verbose && !request_.is_bpftrace)
+    report_(fmt::format("Engine: {} ({})\n", chosen.is_inproc ? "in-process" : "kernel", chosen.why));
+  if (chosen.is_inproc) {
+    TRY(const bool is_ours, enter_process(chosen, may_pass));
+    if (!is_ours) return std::nullopt;
+  }
+  std::optional<pid_t> child_pid = child_ ? std::optional(child_->pid()) : std::nullopt;
+  std::string messages;
+  auto generated = compiler_->generate(*program_, child_pid, chosen, messages);
+  if (!generated && may_pass) return pass(chosen, messages.empty() ? generated.error().message() : messages);
+  if (!generated && !messages.empty()) {
+    report_(messages);
+    return 1;
+  }
+  TRY(codegen::Compiled compiled, std::move(generated));
+  bool has_process = child_ || request_.pid || !request_.dwarf_pids.empty();
+  if (request_.is_bpftrace && compiled.uses_dw_ustack && !has_process)
+    return fail("dw_ustack requires a target process. Use -p, -c, or --dwarf-pid to specify one.");
+  std::vector<CodeAtPoint> points = points_of(*program_, compiled);
+  if (points.empty() && request_.mode == ScriptMode::Run)
+    return fail("No probes attached; use --test to run test probes.");
+  ReturnProbes returns(compiled.program, program_->settings.kernel_return_probes,
+                       {!chosen.is_inproc, chosen.is_inproc, chosen.is_inproc});
+  ScriptProbes::Placement placement = compiler_->probes().attachments(points, returns);
+  if (may_pass && !placement.failures.empty())
+    return pass(chosen, placement.failures.front().error.message());
+  return run_placed(chosen, may_pass, compiled, returns, std::move(placement));
+}
+
+void ScriptRun::prepare_stacks(const ChosenEngine& chosen, codegen::Compiled& compiled,
+                               Unwinding& unwinding) {
+  if (!compiled.unwind) {
+    if (chosen.is_inproc) unwinding.remember(*scope_.pid);
+    return;
+  }
+  if (chosen.is_inproc) {
+    unwinding.follow(*scope_.pid);
+  } else {
+    for (const std::string& file : probed_files(*program_)) unwinding.add_program(file);
+    if (child_) unwinding.add_program(child_->file());
+    if (request_.pid) unwinding.add_process(*request_.pid);
+    for (pid_t pid : request_.dwarf_pids) unwinding.add_process(pid);
+  }
+  unwinding.size_maps(compiled);
+}
+
+Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, bool may_pass,
+                                                 codegen::Compiled& compiled, ReturnProbes& returns,
+                                                 ScriptProbes::Placement placement) {
+  for (const char* stage : {"bytecode", "dis", "codegen", "codegen-opt"})
+    if (wants(request_, stage)) {
+      report_("What is loaded\n--------------\n" + codegen::disassemble(compiled.program) + "\n");
+      break;
+    }
+  const std::vector<std::string> warnings = std::move(placement.warnings);
+  auto warn = [&] {
+    if (request_.with_warnings)
+      for (const std::string& text : warnings) report_("WARNING: " + text + "\n");
+  };
+  if (request_.dry_run) {
+    warn();
+    return 0;
+  }
+  names_.set_probe_functions(probe_functions(*program_, request_.is_bpftrace));
+  names_.set_options(name_options(request_, program_->settings));
+  Unwinding unwinding(names_);
+  prepare_stacks(chosen, compiled, unwinding);
+  if (!program_->settings.series_clock_map.empty()) names_.set_clock_offset(0);
+
+  EngineMaker engines(compiler_->types());
+  std::unique_ptr<engine::Engine> engine =
+      engines.make(chosen, scope_.pid, child_ ? &*child_ : nullptr, request_.follows_forks);
+  Session session(request_, *program_, compiled, *engine, output_, names_, unwinding);
+  if (Status loaded = session.load(); !loaded) {
+    if (may_pass) return pass(chosen, loaded.error().message());
+    return fail(std::move(loaded).error());
+  }
+  if (may_pass) {
+    TRY(const std::vector<engine::AttachFailure> failures, engine->foresee(placement.attachments));
+    if (!failures.empty()) return pass(chosen, failures.front().error.message());
+  }
+  warn();
+  if (request_.mode != ScriptMode::Run) return session.try_out(report_);
+  TRY_STATUS(session.run_all(ProbeKind::kBegin));
+  TRY_STATUS(session.attach(std::move(placement), report_));
+  request_.on_attached();
+  if (child_) TRY_STATUS(child_->release());
+  return finish(session, returns);
+}
+
+Result<int> ScriptRun::finish(Session& session, const ReturnProbes& returns) {
+  TRY_STATUS(session.wait(child_ ? &*child_ : nullptr, target_, report_));
+  TRY_STATUS(session.finish(program_->settings.print_maps_on_exit));
+  if (auto map = returns.unreported_map())
+    if (uint64_t calls = session.sum_of(*map); calls != 0)
+      report_("WARNING: " + std::to_string(calls) +
+              " calls ended in a jump and are not reported: what they returned is not known\n");
+  if (auto map = returns.pairing_map()) warn_of_untimed_calls(session, *map, report_);
+  return session.exit_code();
+}
+
 }  // namespace
 
 Result<int> run_script(const RunRequest& request, view::Output& output, LiveNames& names,
                        const view::Writer& report) {
-  std::optional<Target> target;
-  if (request.pid) {
-    TRY(target, find_target_process(*request.pid));
-    // Before anything else fails for the same reason and says less.
-    if (request.engine == EngineChoice::Inproc) TRY_STATUS(process::check_may_attach(target->info));
-  }
-  std::optional<Child> child;
-  if (!request.command.empty() && !request.dry_run) {
-    TRY(Child started, Child::start(request.command, request.command_has_quotes));
-    child.emplace(std::move(started));
-    // What is to run inside the process needs the process to be there.
-    if (request.engine == EngineChoice::Inproc || request.follows_forks) {
-      if (request.with_warnings && loses_rights(child->file()))
-        report("WARNING: " + child->file() +
-               " runs without the rights of its owner, since it is traced from its start\n");
-      TRY_STATUS(child->hold_at_entry());
-    }
-  }
-  ProbeScope scope{request.pid, "", request.allow_unsafe, request.is_bpftrace};
-  if (child) scope.pid = child->pid();
-  if (child) scope.command_file = child->file();
-
-  ScriptCompiler compiler(request, scope);
-  std::string messages;
-  auto program = compiler.compile(messages);
-  if (!messages.empty()) report(messages);
-  if (!program) return 1;
-  if (request.command_line.named.contains("help")) {
-    report(help_of(*program));
-    return 1;
-  }
-  if (program->probes.empty()) {
-    report("No probes to attach\n");
-    return 1;
-  }
-  show_program(request, compiler, *program, report);
-  TRY(ChosenEngine chosen, choose_engine(request.engine, *program, scope.pid, request.follows_forks));
-  std::optional<pid_t> child_pid = child ? std::optional(child->pid()) : std::nullopt;
-  auto generated = compiler.generate(*program, child_pid, chosen, messages);
-  if (!generated && !messages.empty()) {
-    report(messages);
-    return 1;
-  }
-  TRY(codegen::Compiled compiled, std::move(generated));
-  bool has_process = child || request.pid || !request.dwarf_pids.empty();
-  if (request.is_bpftrace && compiled.uses_dw_ustack && !has_process)
-    return fail("dw_ustack requires a target process. Use -p, -c, or --dwarf-pid to specify one.");
-  std::vector<CodeAtPoint> points = points_of(*program, compiled);
-  if (points.empty() && request.mode == ScriptMode::Run)
-    return fail("No probes attached; use --test to run test probes.");
-  ReturnProbes returns(compiled.program, program->settings.kernel_return_probes,
-                       {!chosen.is_inproc, chosen.is_inproc, chosen.is_inproc});
-  ScriptProbes::Placement placement = compiler.probes().attachments(points, returns);
-  if (request.with_warnings)
-    for (const std::string& text : placement.warnings) report("WARNING: " + text + "\n");
-  for (const char* stage : {"bytecode", "dis", "codegen", "codegen-opt"})
-    if (wants(request, stage)) {
-      report("What is loaded\n--------------\n" + codegen::disassemble(compiled.program) + "\n");
-      break;
-    }
-  if (request.dry_run) return 0;
-  names.set_probe_functions(probe_functions(*program, request.is_bpftrace));
-  names.set_options(name_options(request, program->settings));
-  Unwinding unwinding(names);
-  if (compiled.unwind && chosen.is_inproc) {
-    unwinding.follow(*scope.pid);
-    unwinding.size_maps(compiled);
-  } else if (chosen.is_inproc) {
-    unwinding.remember(*scope.pid);
-  } else if (compiled.unwind) {
-    for (const std::string& file : probed_files(*program)) unwinding.add_program(file);
-    if (child) unwinding.add_program(child->file());
-    if (request.pid) unwinding.add_process(*request.pid);
-    for (pid_t pid : request.dwarf_pids) unwinding.add_process(pid);
-    unwinding.size_maps(compiled);
-  }
-  if (!program->settings.series_clock_map.empty()) names.set_clock_offset(0);
-
-  EngineMaker engines(compiler.types());
-  std::unique_ptr<engine::Engine> engine =
-      engines.make(chosen, scope.pid, child ? &*child : nullptr, request.follows_forks);
-  Session session(request, *program, compiled, *engine, output, names, unwinding);
-  TRY_STATUS(session.load());
-  if (request.mode != ScriptMode::Run) return session.try_out(report);
-  TRY_STATUS(session.run_all(ProbeKind::kBegin));
-  TRY_STATUS(session.attach(std::move(placement), report));
-  request.on_attached();
-  if (child) TRY_STATUS(child->release());
-  TRY_STATUS(session.wait(child ? &*child : nullptr, target, report));
-  TRY_STATUS(session.finish(program->settings.print_maps_on_exit));
-  if (auto map = returns.unreported_map())
-    if (uint64_t calls = session.sum_of(*map); calls != 0)
-      report("WARNING: " + std::to_string(calls) +
-             " calls ended in a jump and are not reported: what they returned is not known\n");
-  if (auto map = returns.pairing_map()) warn_of_untimed_calls(session, *map, report);
-  return session.exit_code();
+  return ScriptRun(request, output, names, report).run();
 }
 
 Result<std::string> format_script(const std::string& name, const std::string& text) {

@@ -128,6 +128,15 @@ Status InprocEngine::attach_event(const Attachment& attachment) {
   return {};
 }
 
+Result<std::vector<AttachFailure>> InprocEngine::foresee(const std::vector<Attachment>& attachments) {
+  if (!deployment_) return fail("planning without a program");
+  TRY(std::vector<AttachFailure> failures, life_->foresee(attachments));
+  for (size_t i = 0; i < attachments.size(); ++i)
+    if (std::string why = why_not_here(attachments[i].kind); !why.empty())
+      failures.push_back({i, 0, Error(why)});
+  return failures;
+}
+
 Result<AttachReport> InprocEngine::attach(const std::vector<Attachment>& attachments) {
   if (!deployment_) return fail("attaching without a program");
   TRY(AttachReport report, life_->attach(attachments));

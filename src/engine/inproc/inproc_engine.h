@@ -33,6 +33,7 @@ class InprocEngine final : public Engine {
   ~InprocEngine() override { detach(); }
 
   Status load(const codegen::Program& program) override;
+  Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>& attachments) override;
   Result<AttachReport> attach(const std::vector<Attachment>& attachments) override;
   Status run(uint32_t code) override;
   Result<size_t> poll(std::chrono::milliseconds timeout,

@@ -66,6 +66,13 @@ Result<AttachReport> TargetLife::bring_to_current_image() {
   }
 }
 
+Result<std::vector<AttachFailure>> TargetLife::foresee(const std::vector<Attachment>& attachments) {
+  TRY(std::vector<AttachFailure> failures, deployment_.foresee(with_hooks(attachments), facts_));
+  std::erase_if(failures,
+                [&](const AttachFailure& failure) { return failure.attachment >= attachments.size(); });
+  return failures;
+}
+
 Result<AttachReport> TargetLife::attach(const std::vector<Attachment>& attachments) {
   attachments_ = attachments;
   // Said before the first hook can be hit.

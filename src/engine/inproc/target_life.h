@@ -39,6 +39,8 @@ class TargetLife {
   // The script shows ids of threads: those of another pid namespace cannot be told as uscope would see them.
   void set_shows_thread_ids() { shows_thread_ids_ = true; }
 
+  // What attach() would refuse; nothing is touched.
+  Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>& attachments);
   Result<AttachReport> attach(const std::vector<Attachment>& attachments);
   void look();
   // Nothing is brought into the target any more: uscope is leaving.

@@ -353,12 +353,23 @@ Result<Deployment::Changes> Deployment::catch_up() {
   return changes;
 }
 
-Result<AttachReport> Deployment::attach(const std::vector<Attachment>& attachments,
-                                        const FactsSource& facts) {
+Result<std::vector<AttachFailure>> Deployment::foresee(const std::vector<Attachment>& attachments,
+                                                       const FactsSource& facts) {
   AttachReport report;
   const Clock::time_point began = Clock::now();
-  TRY(files_, plan_files(attachments, facts, report));
+  TRY(std::vector<PlannedFile> files, plan_files(attachments, facts, report));
   timing_.planning_ns = since(began);
+  foreseen_ = {std::move(files), report.failures};
+  return std::move(report.failures);
+}
+
+Result<AttachReport> Deployment::attach(const std::vector<Attachment>& attachments,
+                                        const FactsSource& facts) {
+  if (!foreseen_) TRY_STATUS(foresee(attachments, facts));
+  AttachReport report;
+  files_ = std::move(foreseen_->files);
+  report.failures = std::move(foreseen_->failures);
+  foreseen_.reset();
   TRY_STATUS(bring_in(report));
   for (size_t f = 0; f < files_.size(); ++f)
     if (!files_[f].plan.patches.empty() && !is_loaded(f)) report.awaited_files.push_back(files_[f].name);

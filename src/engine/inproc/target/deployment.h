@@ -39,6 +39,10 @@ class Deployment {
   ProcessAddr private_memory() const { return places_.private_memory; }
   const KnownMemory& known_memory() const { return places_.known; }
 
+  // What attach() would refuse, without touching the process; the attach() of the same attachments that
+  // follows does not plan again.
+  Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>& attachments,
+                                             const FactsSource& facts);
   // Sites of user probes; attachments of other kinds are left alone. Sites of files that the process has not
   // loaded wait for them, see catch_up(). Once for each image: see move_on().
   Result<AttachReport> attach(const std::vector<Attachment>& attachments, const FactsSource& facts);
@@ -123,6 +127,10 @@ class Deployment {
     void make_plan(AttachReport& report);
   };
 
+  struct Foreseen {
+    std::vector<PlannedFile> files;
+    std::vector<AttachFailure> failures;
+  };
   Result<std::vector<PlannedFile>> plan_files(const std::vector<Attachment>& attachments,
                                               const FactsSource& facts, AttachReport& report) const;
   std::vector<Target> find_targets(const process::Maps& maps) const;
@@ -142,6 +150,7 @@ class Deployment {
   std::optional<process::RemoteMemory> remote_;  // of the image that all this is in
   bool is_on_ = false;                           // the private memory's header is there
   std::vector<PlannedFile> files_;
+  std::optional<Foreseen> foreseen_;
   std::vector<Target> targets_;  // what is in place
   Timing timing_;
 };
