@@ -27,7 +27,7 @@ struct ChosenEngine {
 
 // Those that may run it, the one to try first in front. An Error where the one that was asked for cannot.
 Result<std::vector<ChosenEngine>> choose_engines(EngineChoice choice, const lang::TypedProgram& program,
-                                   std::optional<pid_t> pid, bool follows_forks);
+                                                 std::optional<pid_t> pid, bool follows_forks);
 
 // Makes it. `types` keeps the images that the in-process engine looks at.
 class EngineMaker {
