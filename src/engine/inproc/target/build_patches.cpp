@@ -57,22 +57,26 @@ class CodeReader {
   std::vector<uint8_t> cache_;
 };
 
+bool is_loaded(const PatchPlan& plan, const LoadedCode& loaded) {
+  const ProcessAddr start{plan.window.start + loaded.bias}, last{plan.window.end - 1 + loaded.bias};
+  return std::ranges::any_of(
+      loaded.spans, [&](const AddressSpan& span) { return span.contains(start) && span.contains(last); });
+}
+
+std::string has_changed(ProcessAddr at) {
+  return fmt::format("the code at {:#x} is not what its file says: something else has changed it", at.value);
+}
+
 class Builder {
  public:
   Builder(std::span<const SiteRequest> sites, const LoadedCode& loaded, const process::RemoteMemory& memory,
           StubEmitter& emitter, StubArea& area)
-      : sites_(sites),
-        bias_(loaded.bias),
-        spans_(loaded.spans),
-        code_(memory),
-        emitter_(emitter),
-        area_(area) {}
+      : sites_(sites), loaded_(loaded), bias_(loaded.bias), code_(memory), emitter_(emitter), area_(area) {}
 
   void add(const PatchPlan& plan);
   BuiltPatches finish() &&;
 
  private:
-  bool is_loaded(const PatchPlan& plan) const;
   Result<EmittedStub> make_stub(const PlannedPatch& planned);
   Result<Patch> make_hole(const PatchPlan::Hole& hole, ProcessAddr to);
   Result<Patch> make_room(const PatchPlan::Hole& hole, ProcessAddr to);
@@ -80,8 +84,8 @@ class Builder {
   Result<Patch> jump(ProcessAddr from, ProcessAddr to, unsigned size, Bytes original);
 
   std::span<const SiteRequest> sites_;
+  const LoadedCode& loaded_;
   uint64_t bias_;
-  std::span<const AddressSpan> spans_;
   CodeReader code_;
   StubEmitter& emitter_;
   StubArea& area_;
@@ -130,8 +134,7 @@ Result<Patch> Builder::make_room(const PatchPlan::Hole& hole, ProcessAddr to) {
   const Bytes now = code_.at(start, evicted.window.size());
   if (now.size() != evicted.window.size() ||
       !std::ranges::equal(now.first(evicted.bytes.size()), evicted.bytes))
-    return fail(fmt::format("the code at {:#x} is not what its file says: something else has changed it",
-                            start.value));
+    return fail(has_changed(start));
   const size_t copy_offset = (area_.bytes.size() + kStubAlignment - 1) / kStubAlignment * kStubAlignment;
   const ProcessAddr copy = area_.start + copy_offset;
   auto moved = x86::relocate({start.value, evicted.bytes}, copy.value);
@@ -166,9 +169,7 @@ Status Builder::make_patches(const PatchPlan& plan) {
   const ProcessAddr start{planned.window.start};
   const Bytes now = code_.at(start, planned.window.size());
   if (now.size() != planned.window.size()) return fail(fmt::format("{:#x} cannot be read", start.value));
-  if (!std::ranges::equal(now.first(plan.bytes.size()), plan.bytes))
-    return fail(fmt::format("the code at {:#x} is not what its file says: something else has changed it",
-                            start.value));
+  if (!std::ranges::equal(now.first(plan.bytes.size()), plan.bytes)) return fail(has_changed(start));
   const std::vector<uint8_t> original(now.begin(), now.end());
   TRY(EmittedStub stub, make_stub(planned));
   if (plan.hole) {
@@ -189,14 +190,8 @@ Status Builder::make_patches(const PatchPlan& plan) {
   return {};
 }
 
-bool Builder::is_loaded(const PatchPlan& plan) const {
-  const ProcessAddr start{plan.window.start + bias_}, last{plan.window.end - 1 + bias_};
-  return std::ranges::any_of(
-      spans_, [&](const AddressSpan& span) { return span.contains(start) && span.contains(last); });
-}
-
 void Builder::add(const PatchPlan& plan) {
-  if (!is_loaded(plan)) return;
+  if (!is_loaded(plan, loaded_)) return;
   if (Status made = make_patches(plan); !made) {
     for (const PlannedProbe& probe : plan.probes)
       built_.refused.push_back({probe.site, made.error().message()});
@@ -219,6 +214,19 @@ BuiltPatches build_patches(const ImagePlan& plan, std::span<const SiteRequest> s
   Builder builder(sites, loaded, memory, emitter, area);
   for (const PatchPlan& patch : plan.patches) builder.add(patch);
   return std::move(builder).finish();
+}
+
+std::vector<SiteRefusal> changed_code(const ImagePlan& plan, const LoadedCode& loaded,
+                                      const process::RemoteMemory& memory) {
+  std::vector<SiteRefusal> changed;
+  CodeReader code(memory);
+  for (const PatchPlan& patch : plan.patches) {
+    if (!is_loaded(patch, loaded)) continue;
+    const ProcessAddr start{patch.window.start + loaded.bias};
+    if (std::ranges::equal(code.at(start, patch.bytes.size()), patch.bytes)) continue;
+    for (const PlannedProbe& probe : patch.probes) changed.push_back({probe.site, has_changed(start)});
+  }
+  return changed;
 }
 
 uint64_t most_stub_bytes(const ImagePlan& plan, std::span<const SiteRequest> sites,

@@ -39,6 +39,11 @@ BuiltPatches build_patches(const ImagePlan& plan, std::span<const SiteRequest> s
                            const LoadedCode& loaded, const process::RemoteMemory& memory,
                            StubEmitter& emitter, StubArea& area);
 
+// The sites whose code is not what the plan was made of: another tracer's breakpoint is there, a kernel's
+// uprobe.
+std::vector<SiteRefusal> changed_code(const ImagePlan& plan, const LoadedCode& loaded,
+                                      const process::RemoteMemory& memory);
+
 // Room that the stubs of a plan take at most.
 uint64_t most_stub_bytes(const ImagePlan& plan, std::span<const SiteRequest> sites,
                          const StubEmitter& emitter);

@@ -353,23 +353,36 @@ Result<Deployment::Changes> Deployment::catch_up() {
   return changes;
 }
 
-Result<std::vector<AttachFailure>> Deployment::foresee(const std::vector<Attachment>& attachments,
-                                                       const FactsSource& facts) {
+Status Deployment::plan(const std::vector<Attachment>& attachments, const FactsSource& facts) {
   AttachReport report;
   const Clock::time_point began = Clock::now();
-  TRY(std::vector<PlannedFile> files, plan_files(attachments, facts, report));
+  TRY(files_, plan_files(attachments, facts, report));
   timing_.planning_ns = since(began);
-  foreseen_ = {std::move(files), report.failures};
+  planned_ = std::move(report.failures);
+  return {};
+}
+
+Result<std::vector<AttachFailure>> Deployment::foresee(const std::vector<Attachment>& attachments,
+                                                       const FactsSource& facts) {
+  TRY_STATUS(plan(attachments, facts));
+  AttachReport report;
+  report.failures = *planned_;
+  TRY(process::Maps maps, process::Maps::of(pid_));
+  TRY(process::RemoteMemory remote, process::RemoteMemory::open(pid_));
+  for (const Target& target : find_targets(maps)) {
+    const PlannedFile& file = files_[target.file];
+    for (SiteRefusal& refusal : changed_code(file.plan, target.loaded, remote))
+      file.refuse(report, refusal.site, std::move(refusal.reason));
+  }
   return std::move(report.failures);
 }
 
 Result<AttachReport> Deployment::attach(const std::vector<Attachment>& attachments,
                                         const FactsSource& facts) {
-  if (!foreseen_) TRY_STATUS(foresee(attachments, facts));
+  if (!planned_) TRY_STATUS(plan(attachments, facts));
   AttachReport report;
-  files_ = std::move(foreseen_->files);
-  report.failures = std::move(foreseen_->failures);
-  foreseen_.reset();
+  report.failures = std::move(*planned_);
+  planned_.reset();
   TRY_STATUS(bring_in(report));
   for (size_t f = 0; f < files_.size(); ++f)
     if (!files_[f].plan.patches.empty() && !is_loaded(f)) report.awaited_files.push_back(files_[f].name);

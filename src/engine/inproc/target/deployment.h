@@ -127,10 +127,7 @@ class Deployment {
     void make_plan(AttachReport& report);
   };
 
-  struct Foreseen {
-    std::vector<PlannedFile> files;
-    std::vector<AttachFailure> failures;
-  };
+  Status plan(const std::vector<Attachment>& attachments, const FactsSource& facts);
   Result<std::vector<PlannedFile>> plan_files(const std::vector<Attachment>& attachments,
                                               const FactsSource& facts, AttachReport& report) const;
   std::vector<Target> find_targets(const process::Maps& maps) const;
@@ -150,8 +147,8 @@ class Deployment {
   std::optional<process::RemoteMemory> remote_;  // of the image that all this is in
   bool is_on_ = false;                           // the private memory's header is there
   std::vector<PlannedFile> files_;
-  std::optional<Foreseen> foreseen_;
-  std::vector<Target> targets_;  // what is in place
+  std::optional<std::vector<AttachFailure>> planned_;  // what the plan of `files_` refuses, until attach()
+  std::vector<Target> targets_;                        // what is in place
   Timing timing_;
 };
 
