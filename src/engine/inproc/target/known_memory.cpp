@@ -1,5 +1,7 @@
 #include "engine/inproc/target/known_memory.h"
 
+#include <elf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -9,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+
+#include "base/fd.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -32,6 +36,15 @@ bool keeps_running_programs(const std::string& path) {
                                         kBcachefs};
   struct statfs about {};
   return ::statfs(path.c_str(), &about) == 0 && std::ranges::find(kLocal, long(about.f_type)) != kLocal.end();
+}
+
+// A packed program unmaps itself when it has unpacked what it carries, which with -c is after the attach.
+// Packers leave no section headers; compilers always make some.
+bool has_sections(const std::string& path) {
+  Elf64_Ehdr header{};
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.is_open() && ::pread(file.get(), &header, sizeof header, 0) == ssize_t(sizeof header) &&
+         header.e_shnum != 0 && header.e_shoff != 0;
 }
 
 }  // namespace
@@ -61,8 +74,7 @@ std::string how_memory_is_read(const KnownMemory& known) {
   for (const KnownMemory::Range& range : known.constant) bytes += range.end - range.begin;
   const std::string constants =
       bytes > 0 ? fmt::format("from the executable's {} KB of constants and ", bytes >> 10) : "";
-  const char* why =
-      bytes > 0 ? "" : " (its executable is not on a file system of this machine, or not known)";
+  const char* why = bytes > 0 ? "" : " (its executable is packed, or on no file system of this machine's)";
   return fmt::format("memory is read by loads {}from the threads' stacks, by system calls elsewhere{}",
                      constants, why);
 }
@@ -74,7 +86,7 @@ KnownMemory find_known_memory(pid_t pid) {
   char path[PATH_MAX];
   const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
   struct stat file {};
-  if (length <= 0 || size_t(length) == sizeof path || !keeps_running_programs(link) ||
+  if (length <= 0 || size_t(length) == sizeof path || !keeps_running_programs(link) || !has_sections(link) ||
       ::stat(link.c_str(), &file) != 0)
     return known_memory_in(*maps, "", 0);
   return known_memory_in(*maps, {path, size_t(length)}, uint64_t(file.st_size));

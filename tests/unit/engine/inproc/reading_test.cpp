@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -181,6 +182,22 @@ TEST(KnownMemory, IsTheExecutablesOwnAndTheFirstStack) {
   EXPECT_EQ(known.first_stack.end.value, 0x7ffe00021000u);
   EXPECT_TRUE(known_memory_in(maps, "", 0xc800).constant.empty());
   EXPECT_TRUE(known_memory_in(maps, "/bin/other", 0xc800).constant.empty());
+}
+
+TEST(KnownMemory, OfThisProcessHoldsItsConstantsAndItsStack) {
+  static const char kConstant[] = "of the executable's";
+  static char variable[16];
+  char on_stack = 0;
+  const KnownMemory known = find_known_memory(getpid());
+  auto holds = [](const KnownMemory::Range& range, const void* address) {
+    return uint64_t(address) >= range.begin.value && uint64_t(address) < range.end.value;
+  };
+  auto is_constant = [&](const void* address) {
+    return std::ranges::any_of(known.constant, [&](const auto& range) { return holds(range, address); });
+  };
+  EXPECT_TRUE(is_constant(kConstant));
+  EXPECT_FALSE(is_constant(variable));
+  EXPECT_TRUE(holds(known.first_stack, &on_stack));
 }
 
 }  // namespace
