@@ -77,8 +77,8 @@ class Engine {
 
   // Makes the maps and loads the code. The Error of a refused program carries the verifier's last words.
   virtual Status load(const codegen::Program& program) = 0;
-  // After load(): what attach() would refuse, as far as it can be known without touching anything. attach() may use
-  // what was found out here.
+  // After load(): what attach() would refuse, as far as it can be known without touching anything. attach()
+  // may use what was found out here.
   virtual Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>&) {
     return std::vector<AttachFailure>();
   }
