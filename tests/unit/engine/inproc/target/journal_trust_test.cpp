@@ -1,12 +1,12 @@
 // The journal in a process's memory: what was written is found again, and what lies is not believed.
-#include "engine/inproc/target/journal.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+
+#include "engine/inproc/target/journal.h"
 
 namespace uscope::engine::inproc {
 namespace {
