@@ -70,8 +70,9 @@ struct CodeRange {
   uint64_t start = 0, end = 0;
   uint64_t offset = 0;  // in the file, of `start`
   uint32_t first_row = 0, row_count = 0;
-  uint32_t flags = 0;  // as ImageEntry's
-  uint32_t is_file = 0;
+  uint16_t flags = 0;  // as ImageEntry's
+  uint16_t is_file = 0;
+  uint32_t since = 0;  // which list was the first to have it; the very first is 1
 };
 static_assert(sizeof(CodeRange) == 40);
 constexpr uint32_t kMostCodeRanges = 8192;  // in each list

@@ -97,6 +97,9 @@ class Engine {
   // From now on, poll() also comes back when this can be read: a signal, the end of a process. The caller
   // keeps it open.
   virtual Status wake_on(const Fd& source) = 0;
+  // Of an engine that works inside a process: called when that has mapped or unmapped libraries, before it
+  // goes on. Within poll().
+  virtual void when_libraries_change(std::function<void()>) {}
   // No timer runs any more: the script is ending. May be called from within poll's on_record.
   virtual void stop_timers() {}
   // What has happened to the traced process since last asked for, a sentence each: for the user.

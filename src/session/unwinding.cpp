@@ -201,7 +201,10 @@ Status Unwinding::add_to_engine(engine::Engine& engine, const Image& image) {
 
 Status Unwinding::fill(engine::Engine& engine) {
   if (!maps_) return {};
-  if (followed_) return list_code(engine);
+  if (followed_) {
+    engine.when_libraries_change([this, &engine] { (void)list_code(engine); });
+    return list_code(engine);
+  }
   engine_ = &engine;
   for (const Image& image : images_) TRY_STATUS(add_to_engine(engine, image));
   if (images_.empty()) TRY_STATUS(engine.set_elements(maps_->rules, 0, bytes_from(rules_, 0)));
@@ -242,7 +245,7 @@ std::optional<PastMapping> Unwinding::find(uint32_t process, uint64_t address) {
     return after->first.first == process && address < after->second.end ? &after->second : nullptr;
   };
   const codegen::MappingEntry* found = look();
-  if (found == nullptr && engine_ != nullptr && maps_) {
+  if (found == nullptr && engine_ != nullptr && maps_ && !inside_) {
     (void)engine_->for_each_entry(maps_->mappings, [&](const engine::MapEntry& entry) {
       codegen::MappingKey key;
       codegen::MappingEntry value;
@@ -254,6 +257,7 @@ std::optional<PastMapping> Unwinding::find(uint32_t process, uint64_t address) {
     });
     found = look();
   }
+  if (found == nullptr) found = inherited(address);
   if (found == nullptr) return std::nullopt;
   for (Image& image : images_) {
     if (image.key != found->image) continue;

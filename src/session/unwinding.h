@@ -34,7 +34,7 @@ class Unwinding final : public PastMappings {
 
   // Of an engine that unwinds by itself, inside this process: its list of code is kept in step with what the
   // process has mapped. To be called instead of the above.
-  void follow(pid_t pid) { followed_ = pid; }
+  void follow(pid_t pid) { followed_ = inside_ = pid; }
 
   // Of a process whose stacks nobody asks for: what it has mapped now, to name addresses when it is gone.
   void remember(pid_t pid);
@@ -73,6 +73,7 @@ class Unwinding final : public PastMappings {
   Status list_code(engine::Engine& engine);
   Status write_state(engine::Engine& engine);
   void answer(engine::Engine& engine);
+  const codegen::MappingEntry* inherited(uint64_t address) const;
   Status add_to_engine(engine::Engine& engine, const Image& image);
 
   LiveNames& names_;
@@ -87,7 +88,8 @@ class Unwinding final : public PastMappings {
   engine::Engine* engine_ = nullptr;
   std::map<std::pair<uint64_t, uint64_t>, codegen::MappingEntry> past_;  // by process and start
 
-  std::optional<pid_t> followed_;
+  std::optional<pid_t> followed_,
+      inside_;                            // the process that the engine is inside of, whether followed or not
   std::vector<codegen::CodeRange> code_;  // as the engine has it
   codegen::UnwindState state_;
   std::vector<uint64_t> asked_;  // addresses that the engine met outside of it

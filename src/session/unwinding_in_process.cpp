@@ -42,7 +42,19 @@ void Unwinding::add_code_of_process() {
   }
 }
 
+// Of a child that the process has forked, and that is gone: what it has of its parent from the beginning.
+const codegen::MappingEntry* Unwinding::inherited(uint64_t address) const {
+  if (!inside_) return nullptr;
+  auto after = past_.upper_bound({uint64_t(*inside_), address});
+  if (after == past_.begin()) return nullptr;
+  const auto& [key, mapping] = *--after;
+  if (key.first != uint64_t(*inside_) || address >= mapping.end) return nullptr;
+  auto range = std::ranges::find(code_, mapping.start, &CodeRange::start);
+  return !followed_ || (range != code_.end() && range->since == 1) ? &mapping : nullptr;
+}
+
 void Unwinding::remember(pid_t pid) {
+  inside_ = pid;
   auto maps = process::Maps::of(pid);
   if (!maps) return;
   for (const process::Mapping& mapping : maps->all()) {
@@ -75,20 +87,24 @@ Status Unwinding::list_code(engine::Engine& engine) {
   std::vector<CodeRange> code;
   for (const process::Mapping& mapping : maps->all()) {
     if (!mapping.perms.execute || code.size() == codegen::kMostCodeRanges) continue;
-    CodeRange range{mapping.start.value, mapping.end.value, mapping.offset.value, 0, 0, 0, 0};
+    CodeRange range{mapping.start.value, mapping.end.value, mapping.offset.value};
     auto image = std::ranges::find(images_, key_of(mapping), &Image::key);
     range.is_file = mapping.inode != 0 ? 1 : 0;
     if (mapping.inode != 0 && image != images_.end()) {
       range.first_row = image->entry.first_row;
       range.row_count = image->entry.row_count;
-      range.flags = image->entry.flags;
+      range.flags = uint16_t(image->entry.flags);
       past_[{uint64_t(*followed_), range.start}] = {image->key, range.start, range.end, range.offset};
     }
     code.push_back(range);
   }
   if (std::ranges::equal(code, code_, is_same) && state_.current != 0) return {};
-  code_ = std::move(code);
   const uint64_t renewed = (state_.current >> 32) + 1;
+  for (CodeRange& range : code) {
+    auto before = std::ranges::lower_bound(code_, range.start, {}, &CodeRange::start);
+    range.since = before != code_.end() && is_same(*before, range) ? before->since : uint32_t(renewed);
+  }
+  code_ = std::move(code);
   const uint32_t first = renewed % 2 == 0 ? 0 : codegen::kMostCodeRanges;
   TRY_STATUS(engine.set_elements(
       *maps_->code, first,

@@ -39,6 +39,9 @@ class InprocEngine final : public Engine {
   Result<size_t> poll(std::chrono::milliseconds timeout,
                       const std::function<void(Bytes)>& on_record) override;
   Status wake_on(const Fd& source) override;
+  void when_libraries_change(std::function<void()> then) override {
+    if (life_) life_->when_libraries_change(std::move(then));
+  }
   Result<uint64_t> cost_of_run() override;
   std::vector<std::string> take_news() override;
   bool has_followed_children() override { return life_ && life_->has_followed_children(); }

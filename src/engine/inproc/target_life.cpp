@@ -123,6 +123,7 @@ void TargetLife::look() {
 }
 
 void TargetLife::catch_up() {
+  if (when_libraries_change_) when_libraries_change_();
   next_look_ = Clock::now() + kLookAtMapsEvery;
   auto changes = deployment_.catch_up();
   // A process that ends or executes meanwhile is seen to by the next look.

@@ -43,6 +43,8 @@ class TargetLife {
   Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>& attachments);
   Result<AttachReport> attach(const std::vector<Attachment>& attachments);
   void look();
+  // Before the target goes on.
+  void when_libraries_change(std::function<void()> then) { when_libraries_change_ = std::move(then); }
   // Nothing is brought into the target any more: uscope is leaving.
   void end();
 
@@ -70,6 +72,7 @@ class TargetLife {
   HookCodes hook_codes_;
   NoticeBoard board_;
   std::vector<Attachment> attachments_;
+  std::function<void()> when_libraries_change_;
   bool is_attached_ = false, is_over_ = false, shows_thread_ids_ = false;
   bool said_too_many_threads_ = false;
   bool needs_looking_ = false;  // nobody tells of everything: look at the maps from time to time

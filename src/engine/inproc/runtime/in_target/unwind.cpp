@@ -147,6 +147,13 @@ class Tables {
       *why = ask(address);
       return kNoPlace;
     }
+    // A followed child has what was mapped when the trace began, but not all that its parent has mapped
+    // since.
+    const bool is_child = slot_->pid != shared_header(slot_)->inner_pid;
+    if (is_child && range->since != 1) {
+      *why = StackEnd::UnknownImage;
+      return kNoPlace;
+    }
     if (!range->is_file && range->end - range->start <= kPage) {
       *why = StackEnd::ReturnProbe;
       return kNoPlace;
