@@ -171,7 +171,7 @@ void ImagePlanner::check_entries() {
   for (const CrossJump& jump : find_jumps(interiors))
     for (Group* to : groups_at(jump.to))
       if (!is_own(*to, jump) && is_plausible(to->plan, jump)) again.push_back({to, jump.to});
-  const std::span<const uint64_t> ways_in = facts_.ways_in();
+  const std::span<const uint64_t> ways_in = by_entries_ ? facts_.ways_in() : std::span<const uint64_t>();
   for (Group& group : groups_) {
     if (!group.plan.is_by_entry_alone) continue;
     const Interior inside = interior_of(group.plan.drafts.front(), group.plan);
