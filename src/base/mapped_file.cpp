@@ -19,7 +19,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   file.device_ = info.st_dev;
   file.inode_ = info.st_ino;
   if (info.st_size > 0) {
-    void* data = ::mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    // Shared, though nothing is written: into private mappings of a file the kernel puts the breakpoints of
+    // its uprobes, into a reader's too, and the reader would take them for the file's bytes.
+    void* data = ::mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_SHARED, fd.get(), 0);
     if (data == MAP_FAILED) return fail(Error::from_errno("mapping " + path, errno));
     file.bytes_ = {static_cast<const uint8_t*>(data), size_t(info.st_size)};
   }
