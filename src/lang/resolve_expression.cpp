@@ -113,6 +113,11 @@ Type Resolver::identifier(Expr& expr) {
   if (scope_->attach_points && !scope_->attach_points->empty()) {
     if (auto global = types_.global(scope_->attach_points->front(), name)) return *global;
   }
+  if (auto of_kernel = types_.find_kernel_constant(name)) {
+    expr.node = IntLiteral{static_cast<uint64_t>(of_kernel->value), of_kernel->value < 0, name};
+    expr.type = of_kernel->type;
+    return of_kernel->type;
+  }
   error(expr.span, fmt::format("Unknown identifier: '{}'", name));
   return Type();
 }

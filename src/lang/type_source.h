@@ -38,6 +38,8 @@ class TypeSource {
   virtual std::optional<Type> find_type(std::string_view name) const = 0;
   // An enumerator.
   virtual std::optional<Constant> find_constant(std::string_view name) const = 0;
+  // An enumerator of the kernel's: asked for names that nothing else has.
+  virtual std::optional<Constant> find_kernel_constant(std::string_view) const { return std::nullopt; }
   // The names of an enum's values ("enum color").
   virtual std::vector<Enumerator> enumerators(std::string_view enum_name) const = 0;
 

@@ -264,6 +264,18 @@ std::optional<lang::Constant> ScriptTypes::find_constant(std::string_view name) 
   return std::nullopt;
 }
 
+std::optional<lang::Constant> ScriptTypes::find_kernel_constant(std::string_view name) const {
+  const TypeTable* table = kernel();
+  auto id = table && table->find_enum_with ? table->find_enum_with(name) : std::nullopt;
+  if (!id) return std::nullopt;
+  const Type& type = table->type(*id);
+  for (const auto& enumerator : type.enumerators)
+    if (enumerator.name == name)
+      return lang::Constant{lang::Type::enumeration(register_name(*table, *id), type.size, type.is_signed),
+                            enumerator.value};
+  return std::nullopt;
+}
+
 std::vector<lang::Enumerator> ScriptTypes::enumerators(std::string_view enum_name) const {
   std::vector<lang::Enumerator> out;
   auto named = find_named(enum_name);
@@ -288,7 +300,20 @@ std::optional<std::vector<lang::NamedValue>> ScriptTypes::usdt_values(const Atta
 }
 
 std::optional<std::vector<lang::NamedValue>> ScriptTypes::arguments(const AttachSpec& probe) const {
-  if (probe.kind == lang::ProbeKind::kTracepoint) return tracepoint_arguments(probe);
+  if (probe.kind == lang::ProbeKind::kTracepoint) {
+    auto values = tracepoint_arguments(probe);
+    // The record's description names structs; only the kernel's types say what they hold.
+    for (lang::NamedValue& value : values ? *values : std::vector<lang::NamedValue>()) {
+      bool names_struct =
+          value.type.is(lang::TypeKind::kPointer) && value.type.pointee().is(lang::TypeKind::kStruct);
+      if (!names_struct) continue;
+      auto known = find_struct(value.type.pointee().name());
+      value.type = lang::Type::pointer(
+          known ? lang::Type::structure(known->name, known->size) : lang::Type::void_type(),
+          value.type.address_space());
+    }
+    return values;
+  }
   if (probe.kind == lang::ProbeKind::kUsdt) return usdt_values(probe);
   auto at = site(probe);
   auto function = at ? at->image->debug_info().function_at(at->address) : std::nullopt;

@@ -38,6 +38,7 @@ class ScriptTypes final : public lang::TypeSource {
   std::optional<lang::StructLayout> find_struct(std::string_view name) const override;
   std::optional<lang::Type> find_type(std::string_view name) const override;
   std::optional<lang::Constant> find_constant(std::string_view name) const override;
+  std::optional<lang::Constant> find_kernel_constant(std::string_view name) const override;
   std::vector<lang::Enumerator> enumerators(std::string_view enum_name) const override;
   std::optional<std::vector<lang::NamedValue>> arguments(const lang::AttachSpec& probe) const override;
   std::optional<std::vector<lang::NamedValue>> locals(const lang::AttachSpec& probe) const override;

@@ -16,6 +16,15 @@ bool is_signed_word(const TracepointField& field) {
   return field.size == 8 && (field.type == "int" || field.type == "long" || field.type == "long long");
 }
 
+// "const struct sockaddr *" -> "struct sockaddr"; empty if it is no struct.
+std::string struct_name(std::string_view type) {
+  constexpr std::string_view kConst = "const ", kStruct = "struct ";
+  if (type.starts_with(kConst)) type.remove_prefix(kConst.size());
+  if (!type.starts_with(kStruct)) return "";
+  size_t end = type.find_first_of(" *", kStruct.size());
+  return std::string(type.substr(0, end));
+}
+
 }  // namespace
 
 Type tracepoint_type(const TracepointField& field, bool is_system_call) {
@@ -26,6 +35,7 @@ Type tracepoint_type(const TracepointField& field, bool is_system_call) {
   auto stars = std::ranges::count(field.type, '*');
   if (stars > 0 && !field.count) {
     Type type = is_text ? Type::integer(8, true) : Type::void_type();
+    if (auto name = struct_name(field.type); stars == 1 && !name.empty()) type = Type::structure(name, 0);
     for (; stars > 0; --stars) type = Type::pointer(std::move(type), space);
     return type;
   }

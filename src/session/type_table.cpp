@@ -35,6 +35,7 @@ TypeTable types_of_kernel() {
     return id;
   };
   table.find = [btf](std::string_view name) { return btf->find_types(name, kMostOfAName); };
+  table.find_enum_with = [btf](std::string_view name) { return btf->find_enum_with(name); };
   return table;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct TypeTable {
   std::function<image::TypeId(image::TypeId)> definition_of;
   // Up to some number of types of that name, without C's tag.
   std::function<std::vector<image::TypeId>(std::string_view)> find;
+  // The enum that an enumerator is of. Empty: enums are only found by what leads to them.
+  std::function<std::optional<image::TypeId>(std::string_view)> find_enum_with;
   // Where its pointers point to.
   lang::AddressSpace pointers = lang::AddressSpace::kUser;
 

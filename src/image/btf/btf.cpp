@@ -279,6 +279,21 @@ std::vector<TypeId> Btf::find_types(std::string_view name, size_t limit) const {
   return found;
 }
 
+std::optional<TypeId> Btf::find_enum_with(std::string_view enumerator) const {
+  if (enumerator.empty()) return std::nullopt;
+  for (uint32_t id = 1; id < types_.size(); id++) {
+    auto one = record(TypeId{id});
+    if (!one || (one->kind != BTF_KIND_ENUM && one->kind != BTF_KIND_ENUM64)) continue;
+    ByteReader reader(Bytes(bytes_), one->extra);
+    for (uint32_t i = 0; i < one->count && !reader.failed(); i++) {
+      uint32_t name =
+          one->kind == BTF_KIND_ENUM ? reader.read<btf_enum>().name_off : reader.read<btf_enum64>().name_off;
+      if (name_at(name) == enumerator) return TypeId{id};
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<uint32_t> Btf::find_member(const Type& structure, std::string_view member, int depth,
                                          uint64_t& left) const {
   if (depth > kDeepest) return std::nullopt;

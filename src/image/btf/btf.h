@@ -26,6 +26,9 @@ class Btf {
   // Structs, unions, enums, typedefs and base types of that name, in the file's order; declarations last.
   std::vector<TypeId> find_types(std::string_view name, size_t limit) const;
 
+  // The first enum that has an enumerator of that name.
+  std::optional<TypeId> find_enum_with(std::string_view enumerator) const;
+
   // In bytes; members of anonymous structs and unions inside count as the struct's own. Nothing: there is no
   // such struct or member, or it is a bitfield.
   std::optional<uint32_t> offset_of(std::string_view structure, std::string_view member) const;
