@@ -56,6 +56,7 @@ class ImagePlanner {
   std::vector<CodeRange> text_;
   std::vector<Group> groups_;  // by address
   bool by_entries_ = false;
+  WholeSearch whole_;  // by_entries_ only
   Taken taken_{0, 0};
   // Short jumps look for their holes last, when all windows are known.
   struct Waiting {
@@ -103,6 +104,7 @@ void ImagePlanner::plan_whole(Group& group, std::span<const uint64_t> jumped_int
 
 void ImagePlanner::plan_groups() {
   by_entries_ = groups_.size() >= kMany;
+  if (by_entries_) whole_ = {text_, facts_.pieces(), facts_.data()};
   const size_t blocks = (groups_.size() + kGroupsAtOnce - 1) / kGroupsAtOnce;
   for_each_in_parallel(blocks, [&](size_t block) {
     const size_t end = std::min(groups_.size(), (block + 1) * kGroupsAtOnce);
@@ -134,7 +136,7 @@ bool is_plausible(const FunctionPlan& plan, const CrossJump& jump) {
 }
 
 std::vector<CrossJump> ImagePlanner::find_jumps(std::span<const Interior> interiors) const {
-  if (by_entries_) return find_all_jumps({text_, facts_.pieces(), facts_.data()}, interiors);
+  if (by_entries_) return find_all_jumps(whole_, interiors);
   CrossJumpSearch search;
   search.text = text_;
   search.is_branch = [&](uint64_t from, uint64_t to) {
