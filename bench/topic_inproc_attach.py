@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 
 from bench import measure as m
@@ -100,6 +101,8 @@ def whole_library(bench):
     seconds, probes, is_same = [], 0, True
     for _ in range(3):
         with subprocess.Popen(compile_to(traced)) as target:
+            # Who has ended is only gone when somebody has asked for its status.
+            threading.Thread(target=target.wait, daemon=True).start()
             time.sleep(0.3)
             took, probes = until_attached([bench.uscope, "--engine", "inproc", "-p", str(target.pid), "-e", script])
             target.wait()
