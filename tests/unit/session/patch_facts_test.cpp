@@ -21,7 +21,7 @@ TEST(PatchFacts, AStrippedGoProgramsGoroutinesAreFoundByItsCode) {
   int compared = 0;
   for (const char* name :
        {"go_calls", "go_calls-new", "go_dns", "go_dns-new", "go_dns-new-pie", "go_dns-noopt"}) {
-    const std::string whole = std::string("build/targets/") + name;
+    const std::string whole = std::string(USCOPE_TARGETS "/") + name;
     const std::string stripped = ::testing::TempDir() + name + "-stripped";
     const std::string strip = "strip -o " + stripped + " " + whole;
     if (!std::filesystem::exists(whole) || std::system(strip.c_str()) != 0) continue;
@@ -34,7 +34,7 @@ TEST(PatchFacts, AStrippedGoProgramsGoroutinesAreFoundByItsCode) {
     ++compared;
     std::filesystem::remove(stripped);
   }
-  if (compared == 0) GTEST_SKIP() << "no Go programs";
+  if (compared == 0) GTEST_SKIP() << "the programs to trace are not built (make targets)";
 }
 
 TEST(PatchFacts, PiecesCoverTheCodeInOrder) {

@@ -12,6 +12,8 @@ constexpr uint64_t kSavedRsp = 8 + 40 + 15 * 8;
 constexpr uint64_t kSavedRip = kSavedRsp + 8;
 constexpr uint64_t kSavedSegments = kSavedRip + 16;
 constexpr uint64_t kFrameEnd = kSavedSegments + 8;
+// The stack that the thread had for its signals, from the same ucontext.
+constexpr uint64_t kSignalStack = 8 + 16;
 // cs 0x33 and ss 0x2b with gs and fs zero: what the kernel writes for every 64-bit thread (ss since 4.6).
 constexpr uint64_t kSegments = 0x002b000000000033;
 constexpr uint64_t kSegmentsWithoutSs = 0x33;
@@ -26,6 +28,21 @@ constexpr int kMostFrames = 32;
 // mov $15, %rax or %eax; syscall: glibc's, musl's and Go's restorers.
 constexpr std::array<uint8_t, 9> kRestorer64 = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
 constexpr std::array<uint8_t, 7> kRestorer32 = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
+// A frame on a stack for signals is of a handler that runs only if the thread is on that stack now. Others
+// are what earlier handlers left there: Go's stacks for signals lie among those of its threads.
+bool is_left_over(const uint8_t* frame, ProcessAddr frame_at, ProcessAddr from) {
+  struct {
+    uint64_t start;
+    uint32_t flags, padding;
+    uint64_t size;
+  } stack;
+  std::memcpy(&stack, frame + kSignalStack, sizeof stack);
+  auto is_inside = [&](ProcessAddr at) {
+    return at.value >= stack.start && at.value - stack.start < stack.size;
+  };
+  return is_inside(frame_at) && !is_inside(from);
+}
 
 uint64_t word_at(const std::vector<uint8_t>& bytes, size_t offset) {
   uint64_t word;
@@ -68,6 +85,7 @@ void SignalFrames::visit(ProcessAddr stack_pointer,
       const uint64_t segments = word_at(stack_, at + kSavedSegments);
       if (segments != kSegments && segments != kSegmentsWithoutSs) continue;
       if (!is_restorer({word_at(stack_, at)})) continue;
+      if (is_left_over(&stack_[at], from + at, from)) continue;
       found(from + at + kSavedRip, {word_at(stack_, at + kSavedRip)});
       const ProcessAddr next{word_at(stack_, at + kSavedRsp) & ~uint64_t(7)};
       // The handler may run on a stack of its own; the frame says where the interrupted code's is.

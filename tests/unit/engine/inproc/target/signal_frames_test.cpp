@@ -1,0 +1,46 @@
+// Frames that handlers which have returned left on their stack are no frames.
+#include "engine/inproc/target/signal_frames.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace uscope::engine::inproc {
+namespace {
+
+constexpr size_t kHalf = 64 << 10;
+uint8_t* memory = nullptr;  // the lower half plays a thread's stack, the upper half is for signals
+size_t found_inside = 0;    // by the handler, of itself
+
+size_t frames_from(const void* stack_pointer) {
+  auto remote = process::RemoteMemory::open(::getpid());
+  auto maps = process::Maps::of(::getpid());
+  size_t found = 0;
+  SignalFrames(*remote, *maps).visit({uint64_t(stack_pointer)}, [&](ProcessAddr, ProcessAddr) { ++found; });
+  return found;
+}
+
+void handler(int) { found_inside = frames_from(__builtin_frame_address(0)); }
+
+TEST(SignalFrames, OnAStackForSignalsCountOnlyWhileTheThreadIsOnIt) {
+  memory = static_cast<uint8_t*>(
+      ::mmap(nullptr, 2 * kHalf, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  stack_t stack{memory + kHalf, 0, kHalf}, before{};
+  ASSERT_EQ(::sigaltstack(&stack, &before), 0);
+  struct sigaction action {
+  }, old{};
+  action.sa_handler = handler;
+  action.sa_flags = SA_ONSTACK;
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &old), 0);
+  ::raise(SIGUSR1);
+  EXPECT_GE(found_inside, 1u);
+  EXPECT_EQ(frames_from(memory + kHalf / 2), 0u);
+  ::sigaction(SIGUSR1, &old, nullptr);
+  ::sigaltstack(&before, nullptr);
+  ::munmap(memory, 2 * kHalf);
+}
+
+}  // namespace
+}  // namespace uscope::engine::inproc
