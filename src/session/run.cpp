@@ -502,6 +502,11 @@ Result<bool> ScriptRun::enter_process(const ChosenEngine& chosen, bool may_pass)
     Status may_attach = process::check_may_attach(target_->info);
     if (!may_attach && may_pass) return pass(chosen, may_attach.error().message()), false;
     TRY_STATUS(std::move(may_attach));
+    // The two share memory: who may be hostile to us is not asked in unless the user says so.
+    if (may_pass && target_->info.status.real_uid != ::geteuid())
+      return pass(chosen, "the process is " + process::user_name(target_->info.status.real_uid) +
+                              "'s; --engine inproc shares memory with it, if you trust it"),
+             false;
   }
   if (!child_) return true;
   if (loses_rights(child_->file())) {
