@@ -105,6 +105,12 @@ Result<ProcessInfo> read_process(pid_t pid) {
   return info;
 }
 
+Result<uint64_t> start_time_of(pid_t pid) {
+  TRY(std::string text, read_text_file(fmt::format("/proc/{}/stat", pid)));
+  TRY(StatFile stat, parse_stat(text));
+  return stat.start_time;
+}
+
 Result<ProcessInfo> read_pid_argument(std::string_view argument) {
   pid_t pid = 0;
   auto [end, error] = std::from_chars(argument.data(), argument.data() + argument.size(), pid);

@@ -67,6 +67,8 @@ struct ProcessInfo {
 
 // Reads all of it. The Error is one of the sentences that read_pid_argument lists.
 Result<ProcessInfo> read_process(pid_t pid);
+// Only that, of everything.
+Result<uint64_t> start_time_of(pid_t pid);
 
 // A process as a user names it: "1234". Errors: "no process 1234", "1234 is a kernel thread", "1234 is a
 // zombie", "1234 is a thread of process 1200; try 1200", "'x' is not a process id".

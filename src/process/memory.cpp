@@ -17,7 +17,7 @@ Result<RemoteMemory> RemoteMemory::open(pid_t pid) {
   RemoteMemory memory;
   memory.pid_ = pid;
   memory.tid_ = living_thread(pid);
-  const std::string path = living_proc_dir(pid) + "/mem";
+  const std::string path = proc_dir_of(pid, memory.tid_) + "/mem";
   memory.mem_ = Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   memory.writable_ = memory.mem_.is_open();
   if (!memory.mem_.is_open()) memory.mem_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -43,9 +43,10 @@ pid_t living_thread(pid_t pid) {
   return pid;
 }
 
-std::string living_proc_dir(pid_t pid) {
-  pid_t tid = living_thread(pid);
-  return tid == pid ? fmt::format("/proc/{}", pid) : fmt::format("/proc/{}/task/{}", pid, tid);
+std::string living_proc_dir(pid_t pid) { return proc_dir_of(pid, living_thread(pid)); }
+
+std::string proc_dir_of(pid_t pid, pid_t living_tid) {
+  return living_tid == pid ? fmt::format("/proc/{}", pid) : fmt::format("/proc/{}/task/{}", pid, living_tid);
 }
 
 }  // namespace uscope::process

@@ -18,5 +18,7 @@ bool is_dead_thread(pid_t pid, pid_t tid);
 pid_t living_thread(pid_t pid);
 // "/proc/PID", or "/proc/PID/task/TID" where the first thread is gone.
 std::string living_proc_dir(pid_t pid);
+// The same, where a living thread is known.
+std::string proc_dir_of(pid_t pid, pid_t living_tid);
 
 }  // namespace uscope::process

@@ -203,10 +203,14 @@ Status with_seized(pid_t pid, const SeizeOptions& options,
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
     std::thread tracer(std::move(task));
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    // But for the signal that says that a thread has stopped: that is what the tracer waits for.
+    sigset_t meanwhile = before;
+    ::sigaddset(&meanwhile, SIGCHLD);
+    ::pthread_sigmask(SIG_SETMASK, &meanwhile, nullptr);
     while (result.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready)
       reap_dead_threads(pid);
     tracer.join();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!try_again || std::chrono::steady_clock::now() + pause >= give_up) return result.get();
     std::this_thread::sleep_for(pause);
   }

@@ -1,7 +1,6 @@
 #include "process/tracee.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -97,21 +96,28 @@ Seizing seize_and_interrupt(pid_t pid, pid_t tid) {
   return Seizing::Seized;
 }
 
+// The kernel signals a tracer whenever a tracee of it stops. Only a hint: any thread of ours that does not
+// block the signal may have it instead, or none if it is ignored.
+static void wait_for_child_signal(std::chrono::microseconds at_most) {
+  sigset_t child;
+  ::sigemptyset(&child);
+  ::sigaddset(&child, SIGCHLD);
+  const timespec limit{0, std::chrono::nanoseconds(at_most).count()};
+  ::sigtimedwait(&child, nullptr, &limit);
+}
+
 Stop wait_for_stop(pid_t pid, pid_t tid, Deadline deadline) {
   using namespace std::chrono_literals;
-  // A running thread stops within microseconds, a sleeping one as soon as it is scheduled.
-  constexpr int kYields = 50;
-  auto pause = 20us;
+  // A thread that runs elsewhere stops at once; one that needs our processor can do so only while we sleep.
+  constexpr int kLooks = 3;
+  auto pause = 50us;
   for (int round = 0;; ++round) {
     if (Stop stop = poll_stop(pid, tid); stop.kind != StopKind::Running) return stop;
-    if (round < kYields) {
-      ::sched_yield();
-      continue;
-    }
+    if (round < kLooks) continue;
     if (std::chrono::steady_clock::now() >= deadline) return {StopKind::Running};
     // A first thread that exits while others live is not reported to anybody.
-    if (tid == pid && is_dead_thread(pid, tid)) return {StopKind::Gone};
-    std::this_thread::sleep_for(pause);
+    if (tid == pid && round > kLooks && is_dead_thread(pid, tid)) return {StopKind::Gone};
+    wait_for_child_signal(pause);
     if (pause < 500us) pause *= 2;
   }
 }

@@ -123,7 +123,7 @@ Owner Owner::self() {
   Owner owner;
   owner.pid = ::getpid();
   owner.pid_namespace = own_pid_namespace();
-  if (auto info = process::read_process(owner.pid)) owner.start_time = info->start_time;
+  owner.start_time = process::start_time_of(owner.pid).value_or(0);
   return owner;
 }
 
