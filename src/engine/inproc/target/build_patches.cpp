@@ -13,8 +13,9 @@ namespace {
 constexpr uint64_t kStubAlignment = 16;
 constexpr uint64_t kMostMovedBytes = 40;  // an instruction, moved; see x86/relocate
 
-PlannedPatch moved_to_process(const PatchPlan& plan, std::span<const SiteRequest> sites, uint64_t bias) {
-  PlannedPatch patch;
+// Into one that serves for all in turn: memory for each would cost more than the rest of it.
+void move_to_process(const PatchPlan& plan, std::span<const SiteRequest> sites, uint64_t bias,
+                     PlannedPatch& patch) {
   patch.window = plan.window;
   patch.window.start += bias;
   patch.window.end += bias;
@@ -24,6 +25,7 @@ PlannedPatch moved_to_process(const PatchPlan& plan, std::span<const SiteRequest
     if (i.rip_relative) i.memory_target += bias;
   }
   patch.bytes = plan.bytes;
+  patch.probes.clear();
   for (const PlannedProbe& probe : plan.probes) {
     SiteProbe here;
     here.address = {probe.address.value + bias};
@@ -35,7 +37,6 @@ PlannedPatch moved_to_process(const PatchPlan& plan, std::span<const SiteRequest
     here.red_zone_in_use = probe.red_zone_in_use;
     patch.probes.push_back(here);
   }
-  return patch;
 }
 
 // Sees code through a cache: sites lie close together.
@@ -89,6 +90,7 @@ class Builder {
   CodeReader code_;
   StubEmitter& emitter_;
   StubArea& area_;
+  PlannedPatch planned_;
   BuiltPatches built_;
 };
 
@@ -165,7 +167,8 @@ Result<Patch> Builder::make_room(const PatchPlan::Hole& hole, ProcessAddr to) {
 }
 
 Status Builder::make_patches(const PatchPlan& plan) {
-  const PlannedPatch planned = moved_to_process(plan, sites_, bias_);
+  move_to_process(plan, sites_, bias_, planned_);
+  const PlannedPatch& planned = planned_;
   const ProcessAddr start{planned.window.start};
   const Bytes now = code_.at(start, planned.window.size());
   if (now.size() != planned.window.size()) return fail(fmt::format("{:#x} cannot be read", start.value));
@@ -232,8 +235,10 @@ std::vector<SiteRefusal> changed_code(const ImagePlan& plan, const LoadedCode& l
 uint64_t most_stub_bytes(const ImagePlan& plan, std::span<const SiteRequest> sites,
                          const StubEmitter& emitter) {
   uint64_t bytes = 0;
+  PlannedPatch planned;
   for (const PatchPlan& patch : plan.patches) {
-    bytes += emitter.most_bytes(moved_to_process(patch, sites, 0)) + kStubAlignment;
+    move_to_process(patch, sites, 0, planned);
+    bytes += emitter.most_bytes(planned) + kStubAlignment;
     if (patch.hole && patch.hole->evicted)
       bytes += kMostMovedBytes * (patch.hole->evicted->window.instructions.size() + 1) + kStubAlignment;
   }

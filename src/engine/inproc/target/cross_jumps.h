@@ -46,7 +46,25 @@ struct WholeSearch {
   std::vector<TextFacts::Piece> pieces;
   std::vector<x86::CodeRange> data;
 };
-std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors);
+
+// Every address that a walk saw something lead to, guesses apart: what is asked for later may need no walk of
+// its own.
+class LedTo {
+ public:
+  explicit LedTo(std::span<const x86::CodeRange> text);
+  // Can be called from several threads.
+  void add(uint64_t address);
+  // Also where it cannot tell.
+  bool may_be(const Interior& interior) const;
+
+ private:
+  uint64_t begin_ = 0, end_ = 0;
+  std::vector<uint64_t> bits_;
+};
+
+enum class Guesses { Too, None };
+std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors,
+                                      Guesses guesses = Guesses::Too, LedTo* led_to = nullptr);
 
 // Whether the instruction at `from`, found by walking through `code` from its start, leads to `to`. Where the
 // walk meets what no compiler writes, it may have gone astray in data: then yes, to be safe.

@@ -64,6 +64,7 @@ class ImagePlanner {
     Draft draft;
   };
   std::vector<Waiting> waiting_;
+  std::optional<LedTo> led_to_;      // by_entries_ only
   std::vector<Interior> unchecked_;  // bytes to be destroyed that no search has been for yet
   ImagePlan plan_;
 };
@@ -136,7 +137,6 @@ bool is_plausible(const FunctionPlan& plan, const CrossJump& jump) {
 }
 
 std::vector<CrossJump> ImagePlanner::find_jumps(std::span<const Interior> interiors) const {
-  if (by_entries_) return find_all_jumps(whole_, interiors);
   CrossJumpSearch search;
   search.text = text_;
   search.is_branch = [&](uint64_t from, uint64_t to) {
@@ -170,7 +170,9 @@ void ImagePlanner::check_entries() {
   for (const Group& group : groups_)
     for (const Draft& draft : group.plan.drafts) interiors.push_back(interior_of(draft, group.plan));
   std::vector<std::pair<Group*, uint64_t>> again;
-  for (const CrossJump& jump : find_jumps(interiors))
+  if (by_entries_) led_to_.emplace(text_);
+  for (const CrossJump& jump :
+       by_entries_ ? find_all_jumps(whole_, interiors, Guesses::Too, &*led_to_) : find_jumps(interiors))
     for (Group* to : groups_at(jump.to))
       if (!is_own(*to, jump) && is_plausible(to->plan, jump)) again.push_back({to, jump.to});
   const std::span<const uint64_t> ways_in = by_entries_ ? facts_.ways_in() : std::span<const uint64_t>();
@@ -250,14 +252,17 @@ void ImagePlanner::find_holes() {
 
 // What the second look brought about may be led into as well: rare enough to be refused then.
 void ImagePlanner::check_last() {
-  const std::vector<CrossJump> jumps = find_jumps(unchecked_);
+  if (led_to_) std::erase_if(unchecked_, [&](const Interior& each) { return !led_to_->may_be(each); });
+  // What is only a guess was among those of the first search.
+  const std::vector<CrossJump> jumps =
+      by_entries_ ? find_all_jumps(whole_, unchecked_, Guesses::None) : find_jumps(unchecked_);
   if (jumps.empty()) return;
   std::erase_if(plan_.patches, [&](const PatchPlan& patch) {
     const uint64_t hole = patch.hole ? patch.hole->address.value : 0;
     const uint64_t victim = patch.hole && patch.hole->evicted ? patch.hole->evicted->window.start : hole;
     const unsigned size = patch.hole ? x86::short_jump_size : x86::near_jump_size;
     const bool is_hit = std::ranges::any_of(jumps, [&](const CrossJump& jump) {
-      if (jump.is_guess) return false;  // it was among those of the first search
+      if (jump.is_guess) return false;
       if (jump.to > patch.window.start && jump.to < patch.window.start + size) {
         return std::ranges::none_of(groups_at(patch.window.start),
                                     [&](const Group* group) { return is_own(*group, jump); });

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <random>
 
 namespace uscope::engine::inproc {
 namespace {
@@ -115,6 +117,46 @@ TEST(CrossJumps, ALargeTextIsSearchedAroundThePlaces) {
   const std::vector<Interior> inside = {{target, target + 4}};
   EXPECT_EQ(find_cross_jumps(search, inside).size(), 1u);
   EXPECT_EQ(find_all_jumps({search.text, {{search.text[0], true}}, {}}, inside).size(), 2u);
+}
+
+// Few addresses are searched for in another way than many.
+TEST(CrossJumps, FewAddressesAreLedToByTheSameAsAmongMany) {
+  constexpr size_t size = 0x30000;
+  std::mt19937 random(7);
+  std::vector<uint8_t> bytes(size);
+  for (uint8_t& byte : bytes) byte = uint8_t(random());
+  const uint64_t target = kBase + 0x12345;
+  for (size_t at = 0; at + 8 < size; at += 61 + random() % 50) {
+    constexpr std::array<std::array<uint8_t, 2>, 4> kinds = {
+        {{0, 0xe9}, {0, 0xe8}, {0x0f, 0x8c}, {0x8d, 0x0d}}};
+    std::ranges::copy(kinds[random() % kinds.size()], &bytes[at]);
+    const auto distance = uint32_t(target + random() % 12 - 4 - (kBase + at + 6));
+    std::memcpy(&bytes[at + 2], &distance, sizeof distance);
+  }
+  CrossJumpSearch search;
+  search.is_branch = [](uint64_t, uint64_t) { return true; };
+  const Interior few{target, target + 4}, elsewhere{kBase + size - 8, kBase + size - 4};
+  for (size_t cut = 0; cut < 40; ++cut) {  // blocks begin and end anywhere
+    search.text = {{kBase + cut, Bytes(bytes).subspan(cut, size - 2 * cut)}};
+    std::vector<uint64_t> expected;
+    for (const CrossJump& jump : find_cross_jumps(search, std::vector{few, elsewhere}))
+      if (jump.to >= few.begin && jump.to < few.end) expected.push_back(jump.from);
+    std::ranges::sort(expected);
+    ASSERT_GT(expected.size(), 500u);
+    ASSERT_EQ(sources(find_cross_jumps(search, std::vector{few})), expected) << cut;
+  }
+}
+
+TEST(CrossJumps, AWalkRemembersWhatIsLedTo) {
+  const uint64_t target = kBase + 0x200;
+  const Code code = with_all_branches(target);
+  const WholeSearch search{{code.range()}, {{code.range(), false}}, {}};
+  LedTo led_to(search.text);
+  (void)find_all_jumps(search, std::vector<Interior>{{kBase, kBase + 1}}, Guesses::Too, &led_to);
+  EXPECT_TRUE(led_to.may_be({target - 1, target + 1}));
+  EXPECT_FALSE(led_to.may_be({target + 1, target + 0x10}));
+  EXPECT_TRUE(led_to.may_be({kBase - 1, kBase})) << "not in the text: nobody can tell";
+  EXPECT_TRUE(led_to.may_be({kBase + 0x3ff, kBase + 0x401}));
 }
 
 }  // namespace
