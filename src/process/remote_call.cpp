@@ -302,7 +302,8 @@ Result<int> RemoteCaller::memfd_create(std::string_view name) {
   std::string text(name.substr(0, 200));
   text.push_back('\0');
   auto written = process_->memory().write(page, as_bytes(text));
-  Result<int64_t> fd = written ? call(SYS_memfd_create, {page.value, MFD_CLOEXEC}) : fail(written.error());
+  Result<int64_t> fd =
+      written ? call(SYS_memfd_create, {page.value, MFD_CLOEXEC | MFD_ALLOW_SEALING}) : fail(written.error());
   TRY_STATUS(munmap(page, kPage));
   if (!fd) return fail(std::move(fd).error());
   TRY_STATUS(checked("memfd_create", *fd));

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "engine/inproc/runtime/shared_plan.h"
+
 namespace uscope::engine::inproc {
 namespace {
 
@@ -21,7 +23,10 @@ Result<std::unique_ptr<OwnCode>> OwnCode::place(const TargetCode& code, std::spa
   std::unique_ptr<OwnCode> own(new OwnCode(code));
   TRY(own->private_, map_own(code.plan().private_bytes));
   TRY(own->area_, map_own(code.plan().code_bytes));
-  const MemoryPlaces places{{uint64_t(shared.data())}, {uint64_t(own->private_.data())}, {}};
+  own->maps_ = code.shared_plan().maps;
+  for (MapInfo& map : own->maps_) map.self = uint64_t(&map) - uint64_t(shared.data());
+  MemoryPlaces places{{uint64_t(shared.data())}, {uint64_t(own->private_.data())}, {}, {}};
+  places.maps = ProcessAddr{uint64_t(own->maps_.data())};
   TRY(auto bytes, code.code_area({uint64_t(own->area_.data())}, places));
   std::ranges::copy(bytes, own->area_.begin());
   std::ranges::copy(code.private_header(places, TargetCode::Process::Own), own->private_.begin());

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "engine/inproc/code/target_code.h"
+#include "engine/inproc/runtime/layout.h"
 
 namespace uscope::engine::inproc {
 
@@ -22,6 +24,7 @@ class OwnCode {
   explicit OwnCode(const TargetCode& code) : code_(code) {}
   const TargetCode& code_;
   std::span<uint8_t> private_, area_;
+  std::vector<MapInfo> maps_;  // not those in shared memory, which the target can write to
 };
 
 }  // namespace uscope::engine::inproc

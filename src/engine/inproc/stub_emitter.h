@@ -46,6 +46,7 @@ struct MemoryPlaces {
   ProcessAddr shared;
   ProcessAddr private_memory;
   KnownMemory known;
+  std::optional<ProcessAddr> maps;  // the MapInfos, where they are not those in shared memory
 };
 
 // One probe at an instruction.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/inproc/runtime/shared_plan.h"
 #include "process/info.h"
 
 namespace uscope::engine::inproc {
@@ -111,7 +112,7 @@ void TargetLife::look() {
     news_.push_back(fmt::format(
         "process {} has had more than {} threads: those beyond are not traced, and what they hit is "
         "counted as lost",
-        pid_, header().thread_limit - 1));
+        pid_, deployment_.code().shared_plan().thread_limit - 1));
   const Clock::time_point now = Clock::now();
   if (needs_looking_ && now >= next_look_) catch_up();
   if (verdict_due_ && (deployment_.has_targets_of(attachments_.size()) || now >= *verdict_due_)) {

@@ -218,8 +218,9 @@ void emit_is_nested(Assembler& out, const SharedRoutines& routines, const MapInf
 
 class Body {
  public:
-  Body(Assembler& out, const SharedRoutines& routines, const CodeFacts& facts, const AreaPlaces& places)
-      : out_(out), routines_(routines), facts_(facts), places_(places) {}
+  Body(Assembler& out, const SharedRoutines& routines, const CodeFacts& facts, const SharedPlan& plan,
+       const AreaPlaces& places)
+      : out_(out), routines_(routines), facts_(facts), plan_(plan), places_(places) {}
 
   // Finds the slot and begins a version of the code; `clobbered` as Translator's.
   void begin_quick(Label entry, uint32_t clobbered);
@@ -240,6 +241,7 @@ class Body {
   Assembler& out_;
   const SharedRoutines& routines_;
   const CodeFacts& facts_;
+  const SharedPlan& plan_;
   const AreaPlaces& places_;
   Label free_ = out_.newLabel(), found_ = out_.newLabel(), no_slot_ = out_.newLabel();
   Label slow_ = out_.newLabel(), busy_ = out_.newLabel(), new_thread_ = out_.newLabel();
@@ -384,6 +386,10 @@ void Body::start_thread() {
   for (const x86::Gp& each : kCallClobbers) out_.push(each);
   out_.mov(x86::rdi, x86::r12);
   out_.movabs(x86::rsi, imm(places_.private_memory));
+  out_.movabs(x86::rdx, imm(plan_.thread_blocks));
+  out_.movabs(x86::rcx, imm(plan_.thread_stride));
+  out_.movabs(x86::r8, imm(plan_.thread_limit));
+  out_.movabs(x86::r9, imm(plan_.bytes));
   out_.call(imm(places_.blob + blob_offset("uscope_thread_start")));
   for (size_t i = kCallClobbers.size(); i-- > 0;) out_.pop(kCallClobbers[i]);
   out_.test(x86::rax, x86::rax);
@@ -408,7 +414,7 @@ Status emit_body(Assembler& out, Label entry, const SharedRoutines& routines, co
                  const AreaPlaces& places) {
   Translator translator(out, code, facts, flow, plan, places);
   translator.prepare();
-  Body body(out, routines, facts, places);
+  Body body(out, routines, facts, plan, places);
   const uint32_t quick = translator.clobbered(Version::Quick), full = translator.clobbered(Version::Full);
   if (translator.has_quick_version()) {
     Label end = out.newLabel();

@@ -134,7 +134,9 @@ void emit_own_entry(asm86::Assembler& out, asmjit::Label entry, asmjit::Label bo
 }
 
 Result<Emitted> CompiledCode::emit(uint64_t where, const MemoryPlaces& places) const {
-  AreaPlaces area{where, places.shared.value, places.private_memory.value};
+  AreaPlaces area{where, places.shared.value, places.private_memory.value,
+                  places.shared.value + kMapInfosOffset};
+  if (places.maps) area.maps = places.maps->value;
   asmjit::CodeHolder holder;
   ErrorCatcher errors;
   holder.init(asmjit::Environment(asmjit::Arch::kX64), where + kCodeStart);

@@ -46,7 +46,7 @@ bool Translator::can_inline(uint32_t at) const {
 void Translator::call_runtime(uint32_t at) {
   if (flow_.is_known_lookup(at)) {
     // What would have set these was needless.
-    out_.movabs(x86::rdi, imm(places_.shared + plan_.maps[flow_.before(at, 1).map].self));
+    out_.movabs(x86::rdi, imm(places_.maps + flow_.before(at, 1).map * sizeof(MapInfo)));
     out_.lea(x86::rsi, x86::ptr(x86::r12, int32_t(flow_.before(at, 2).number)));
   }
   out_.mov(x86::r9, x86::r12);
@@ -156,8 +156,9 @@ void Translator::lookup_in_hash(const MapInfo& map, int32_t key, Label miss) {
   out_.mov(x86::rcx, constant(places_.shared + map.buckets));
   out_.mov(x86::ecx, x86::dword_ptr(x86::rcx, x86::rax, 3, offsetof(Bucket, first)));
   for (bool is_first : {true, false}) {
-    out_.test(x86::ecx, x86::ecx);
-    out_.jle(miss);  // none, or the end of a chain
+    out_.lea(x86::eax, x86::ptr(x86::rcx, -1));
+    out_.cmp(x86::eax, imm(map.element_count));
+    out_.jae(miss);  // none, or the end of a chain, or what somebody wrote there
     out_.imul(x86::rax, x86::rcx, imm(map.element_size));
     out_.add(x86::rax, constant(places_.shared + map.elements - map.element_size));
     out_.cmp(x86::ptr(x86::rax, sizeof(Element), wide ? 8 : 4), word);

@@ -254,7 +254,8 @@ void Translator::load_wide(uint32_t at) {
   for (const codegen::MapReference& reference : code_.maps) {
     if (reference.instruction != at) continue;
     const MapInfo& map = plan_.maps[reference.map];
-    value = places_.shared + (reference.is_value ? map.elements + reference.value_offset : map.self);
+    value = reference.is_value ? places_.shared + map.elements + reference.value_offset
+                               : places_.maps + reference.map * sizeof(MapInfo);
     // Always in its long form: a code has the same size wherever it is put.
     out_.movabs(reg(i.dst_reg), imm(value));
     return;

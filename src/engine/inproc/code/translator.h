@@ -25,6 +25,7 @@ struct AreaPlaces {
   uint64_t blob = 0;
   uint64_t shared = 0;
   uint64_t private_memory = 0;
+  uint64_t maps = 0;  // the MapInfos
 };
 
 enum class Version { Quick, Full };

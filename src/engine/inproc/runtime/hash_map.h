@@ -2,7 +2,8 @@
 // outside. Elements are preallocated and chained in buckets; each bucket has a lock for those who add or
 // remove, and those who look up take none: a chain ends with its bucket's number, so that whoever was led
 // astray by an element that moved meanwhile notices and starts again. Nothing here waits without bound:
-// whoever holds a lock may be stopped or dead. Freestanding: no library, no allocation.
+// whoever holds a lock may be stopped or dead. Nor is anything in shared memory believed: what leads to an
+// element is compared with how many there are, and read once. Freestanding: no library, no allocation.
 #pragma once
 
 #include "engine/inproc/runtime/layout.h"
@@ -15,6 +16,7 @@ inline constexpr int64_t kNotFound = -2, kTooBig = -7, kBusy = -16, kExists = -1
 inline constexpr uint64_t kAnyEntry = 0, kOnlyNew = 1, kOnlyOld = 2;
 
 inline uint8_t* shared_of(const MapInfo* map) { return (uint8_t*)map - map->self; }
+inline MapLive* live_of(const MapInfo* map, uint8_t* shared) { return (MapLive*)(shared + map->live); }
 
 inline bool is_per_thread(Kind kind) {
   return kind == Kind::PerThreadArray || kind == Kind::PerThreadHash || kind == Kind::PerThreadLruHash;
@@ -119,7 +121,8 @@ inline constexpr uint32_t kMostLockTurns = 4096;
 class HashMap {
  public:
   // `slot` is the thread's in the target; null for the reader outside, which keeps no elements for itself.
-  HashMap(MapInfo* map, Slot* slot) : map_(map), slot_(slot), shared_(shared_of(map)) {}
+  HashMap(const MapInfo* map, uint8_t* shared, Slot* slot)
+      : map_(map), live_(live_of(map, shared)), slot_(slot), shared_(shared) {}
 
   Element* element(uint32_t number) const {
     return (Element*)(shared_ + map_->elements + uint64_t(number) * map_->element_size);
@@ -134,8 +137,7 @@ class HashMap {
     return thread_block + map_->thread_values + uint64_t(number_of(e)) * map_->value_stride;
   }
   uint8_t* thread_block(uint32_t index) const {
-    const auto* header = (const SharedHeader*)shared_;
-    return shared_ + header->thread_blocks + index * header->thread_stride;
+    return shared_ + map_->thread_blocks + index * map_->thread_stride;
   }
 
   Element* find(const uint8_t* key) const {
@@ -189,16 +191,18 @@ class HashMap {
     if (!bucket.first) return kNotFound;
     if (!lock(bucket)) return kBusy;
     uint32_t* from = &bucket.first;
-    Element* e = nullptr;
-    for (uint32_t at = *from; at != 0 && !(at & kEndOfChain); from = &e->next, at = *from) {
-      e = element(at - 1);
+    uint32_t at = read_once(from);
+    for (uint32_t steps = 0; leads_on(at) && steps <= map_->element_count; steps++) {
+      Element* e = element(at - 1);
       if (is_key(e, key, size, hash)) {
         unlink(bucket, from, e);
         unlock(bucket);
         give_element(at - 1);
-        if (is_exact()) __atomic_fetch_sub(&map_->linked, 1, __ATOMIC_RELAXED);
+        if (is_exact()) __atomic_fetch_sub(&live_->linked, 1, __ATOMIC_RELAXED);
         return 0;
       }
+      from = &e->next;
+      at = read_once(from);
     }
     unlock(bucket);
     return kNotFound;
@@ -209,16 +213,20 @@ class HashMap {
     return ((Bucket*)(shared_ + map_->buckets))[hash & map_->bucket_mask];
   }
 
+  static uint32_t read_once(const uint32_t* from) { return __atomic_load_n(from, __ATOMIC_RELAXED); }
+  // Whether a link is an element's number + 1: not 0, no end mark, nothing else.
+  bool leads_on(uint32_t link) const { return link - 1 < map_->element_count; }
+
   // Small maps hold exactly as many entries as they were made for. Large ones share their elements out in
   // batches and hold about as many, as the kernel's do.
   bool is_exact() const { return map_->free_batch == 1 && !is_lru(map_->kind); }
   bool is_full() const {
-    return !is_exact() || __atomic_load_n(&map_->linked, __ATOMIC_RELAXED) >= map_->max_entries;
+    return !is_exact() || __atomic_load_n(&live_->linked, __ATOMIC_RELAXED) >= map_->max_entries;
   }
   bool count_in() {
     if (!is_exact()) return true;
-    if (__atomic_fetch_add(&map_->linked, 1, __ATOMIC_RELAXED) < map_->max_entries) return true;
-    __atomic_fetch_sub(&map_->linked, 1, __ATOMIC_RELAXED);
+    if (__atomic_fetch_add(&live_->linked, 1, __ATOMIC_RELAXED) < map_->max_entries) return true;
+    __atomic_fetch_sub(&live_->linked, 1, __ATOMIC_RELAXED);
     return false;
   }
 
@@ -230,7 +238,8 @@ class HashMap {
     Bucket& bucket = bucket_of(hash);
     for (int tries = 0; tries < 16; tries++) {
       uint32_t at = __atomic_load_n(&bucket.first, __ATOMIC_ACQUIRE);
-      for (uint32_t steps = 0; at != 0 && !(at & kEndOfChain) && steps <= map_->element_count; steps++) {
+      uint32_t steps = 0;
+      for (; leads_on(at) && steps <= map_->element_count; steps++) {
         Element* e = element(at - 1);
         if (is_key(e, key, size, hash)) {
           if (is_lru(map_->kind) && !(e->flags & kReferenced)) e->flags = e->flags | kReferenced;
@@ -239,6 +248,7 @@ class HashMap {
         at = __atomic_load_n(&e->next, __ATOMIC_ACQUIRE);
       }
       if (at == 0 || at == (kEndOfChain | (hash & map_->bucket_mask))) return nullptr;
+      if (steps > map_->element_count) return nullptr;  // a circle: somebody wrote into the map
     }
     return nullptr;
   }
@@ -256,7 +266,7 @@ class HashMap {
     if (slot_ && seen == kLockedByReader &&
         __atomic_compare_exchange_n(&bucket.lock, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       return true;
-    __atomic_fetch_add(&map_->lost, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&live_->lost, 1, __ATOMIC_RELAXED);
     return false;
   }
   static void unlock(Bucket& bucket) { __atomic_store_n(&bucket.lock, 0, __ATOMIC_RELEASE); }
@@ -286,7 +296,8 @@ class HashMap {
   }
 
   void zero_everywhere(Element* e) {
-    const uint32_t threads = __atomic_load_n(&((SharedHeader*)shared_)->threads_used, __ATOMIC_RELAXED);
+    const uint32_t used = __atomic_load_n(&((SharedHeader*)shared_)->threads_used, __ATOMIC_RELAXED);
+    const uint32_t threads = used < map_->thread_limit ? used : map_->thread_limit;
     for (uint32_t i = 0; i < threads; i++) zero_bytes(value_of(e, thread_block(i)), map_->value_size);
   }
 
@@ -295,15 +306,16 @@ class HashMap {
     auto* kept = slot_ && map_->free_batch > 1 ? &slot_->free_elements[map_->number] : nullptr;
     if (kept && kept->count > 0) {
       const uint32_t number = kept->first;
-      kept->first = element(number)->next - 1;
-      kept->count--;
+      kept->first = read_once(&element(number)->next) - 1;
+      // Of the last one that is none.
+      kept->count = leads_on(kept->first + 1) ? kept->count - 1 : 0;
       return number;
     }
-    uint64_t head = __atomic_load_n(&map_->free_list, __ATOMIC_ACQUIRE);
-    while (uint32_t(head) != 0) {
+    uint64_t head = __atomic_load_n(&live_->free_list, __ATOMIC_ACQUIRE);
+    while (leads_on(uint32_t(head))) {
       const uint32_t next = __atomic_load_n(&element(uint32_t(head) - 1)->next, __ATOMIC_RELAXED);
       const uint64_t want = ((head >> 32) + 1) << 32 | (next == kEndOfFree ? 0 : next);
-      if (__atomic_compare_exchange_n(&map_->free_list, &head, want, false, __ATOMIC_ACQ_REL,
+      if (__atomic_compare_exchange_n(&live_->free_list, &head, want, false, __ATOMIC_ACQ_REL,
                                       __ATOMIC_ACQUIRE))
         return uint32_t(head) - 1;
     }
@@ -311,12 +323,12 @@ class HashMap {
   }
 
   uint32_t take_fresh(uint32_t batch) {
-    uint32_t fresh = __atomic_load_n(&map_->fresh, __ATOMIC_RELAXED);
+    uint32_t fresh = __atomic_load_n(&live_->fresh, __ATOMIC_RELAXED);
     uint32_t taken = 0;
     do {
       if (fresh >= map_->element_count) return is_lru(map_->kind) ? evict() : kNone;
       taken = map_->element_count - fresh < batch ? map_->element_count - fresh : batch;
-    } while (!__atomic_compare_exchange_n(&map_->fresh, &fresh, fresh + taken, false, __ATOMIC_RELAXED,
+    } while (!__atomic_compare_exchange_n(&live_->fresh, &fresh, fresh + taken, false, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     for (uint32_t i = 1; i < taken; i++) keep(fresh + taken - i);
     return fresh;
@@ -334,19 +346,19 @@ class HashMap {
     e->hash = 0;
     if (slot_ && map_->free_batch > 1 && slot_->free_elements[map_->number].count < 2 * map_->free_batch)
       return keep(number);
-    uint64_t head = __atomic_load_n(&map_->free_list, __ATOMIC_ACQUIRE);
+    uint64_t head = __atomic_load_n(&live_->free_list, __ATOMIC_ACQUIRE);
     uint64_t want;
     do {
       __atomic_store_n(&e->next, uint32_t(head) ? uint32_t(head) : kEndOfFree, __ATOMIC_RELAXED);
       want = ((head >> 32) + 1) << 32 | (number + 1);
-    } while (!__atomic_compare_exchange_n(&map_->free_list, &head, want, false, __ATOMIC_ACQ_REL,
+    } while (!__atomic_compare_exchange_n(&live_->free_list, &head, want, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
   }
 
   // Takes an element that nobody has looked at since the hand last passed.
   uint32_t evict() {
     for (uint32_t steps = 0; steps < 2 * map_->element_count + 64 && steps < 4096; steps++) {
-      const uint32_t number = __atomic_fetch_add(&map_->lru_hand, 1, __ATOMIC_RELAXED) % map_->element_count;
+      const uint32_t number = __atomic_fetch_add(&live_->lru_hand, 1, __ATOMIC_RELAXED) % map_->element_count;
       Element* e = element(number);
       const uint32_t hash = e->hash;
       if (hash == 0) continue;
@@ -357,8 +369,12 @@ class HashMap {
       Bucket& bucket = bucket_of(hash);
       if (!lock(bucket)) continue;
       uint32_t* from = &bucket.first;
-      while (*from != 0 && !(*from & kEndOfChain) && *from != number + 1) from = &element(*from - 1)->next;
-      const bool found = *from == number + 1 && e->hash == hash;
+      uint32_t at = read_once(from);
+      for (uint32_t passed = 0; leads_on(at) && at != number + 1 && passed < map_->element_count; passed++) {
+        from = &element(at - 1)->next;
+        at = read_once(from);
+      }
+      const bool found = at == number + 1 && e->hash == hash;
       if (found) unlink(bucket, from, e);
       unlock(bucket);
       if (!found) continue;
@@ -368,7 +384,8 @@ class HashMap {
     return kNone;
   }
 
-  MapInfo* map_;
+  const MapInfo* map_;
+  MapLive* live_;
   Slot* slot_;
   uint8_t* shared_;
 };

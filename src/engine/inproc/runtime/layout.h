@@ -2,9 +2,15 @@
 // the reader outside agree on. Plain structs of fixed layout, used freestanding as well: no constructors, no
 // addresses in shared memory (the two sides map it at different places), only offsets from its start.
 //
-// Shared memory (a memfd): SharedHeader, MapInfo[], then the maps' own parts, the chunks of the ring buffer,
-// and one ThreadBlock a thread with its copies of per-thread values. Private memory (wiped in a forked
-// child): PrivateHeader, then a table of Slots, one a thread, each with the stack that probe code runs on.
+// Shared memory (a memfd): SharedHeader, MapInfo[], MapLive[], then the maps' own parts, the chunks of the
+// ring buffer, and one ThreadBlock a thread with its copies of per-thread values. Private memory (wiped in a
+// forked child): PrivateHeader, then a table of Slots, one a thread, each with the stack that probe code runs
+// on.
+//
+// The traced process can write to all of the shared memory. So uscope takes where things lie and how large
+// they are from nowhere in it: its own code has MapInfos of its own, and the rest is in Slots or in the code.
+// A number that does come from there (of an element, a chunk) is compared with the MapInfo's before it
+// becomes an address.
 #pragma once
 
 #include <stddef.h>
@@ -80,8 +86,10 @@ struct Slot {
   uint64_t may_goto_left;
   uint32_t shown_pid;  // as uscope sees it
   uint32_t pad;
-  uint64_t home;       // address of the PrivateHeader
-  AddressRange stack;  // a part of the thread's stack, up to its top, that is known to be mapped; or empty
+  uint64_t home;          // address of the PrivateHeader
+  uint64_t shared;        // of the SharedHeader
+  uint64_t shared_bytes;  // from there on
+  AddressRange stack;     // a part of the thread's stack, up to its top, that is known to be mapped; or empty
   // The buffer that was last made all zero, and the one that a text was last put in behind such a clearing:
   // its bytes from `end` on are 0. For a lookup right after it, see ValueFlow::looks_up_text.
   struct {
@@ -120,8 +128,10 @@ struct SiteRecord {
 
 enum class Kind : uint32_t { Array, PerThreadArray, Hash, PerThreadHash, LruHash, PerThreadLruHash, Ring };
 
-struct MapInfo {
-  uint32_t self;  // this struct's offset in shared memory
+// What a map is: never changes.
+struct alignas(kCacheLine) MapInfo {
+  uint64_t self;  // where this struct lies, counted from the start of the shared memory, in it or not
+  uint64_t live;  // offset of the MapLive in shared memory
   Kind kind;
   uint32_t number;
   uint32_t key_size;
@@ -135,14 +145,21 @@ struct MapInfo {
   uint64_t elements;       // and its chunks; an Array's values
   uint64_t thread_values;  // offset in a ThreadBlock
   uint32_t free_batch;     // elements that a thread takes at a time
-  uint32_t reserved;
+  uint32_t thread_limit;
+  uint64_t thread_blocks;  // offset; one every thread_stride bytes, thread_limit of them
+  uint64_t thread_stride;
+};
+static_assert(sizeof(MapInfo) == 128);
+
+// What changes of it.
+struct MapLive {
   alignas(kCacheLine) uint64_t free_list;  // tag << 32 | first + 1
   uint32_t lru_hand;
   uint32_t fresh;                     // elements from here on were never used
   uint32_t linked;                    // elements in the buckets; of maps that may become full only
   alignas(kCacheLine) uint64_t lost;  // updates that gave up waiting for a lock
 };
-static_assert(sizeof(MapInfo) == 256);
+static_assert(sizeof(MapLive) == 128);
 
 struct Bucket {
   uint32_t lock;   // 0, or who holds it
@@ -192,11 +209,6 @@ struct TickClock {
 
 struct SharedHeader {
   uint64_t magic;
-  uint64_t shared_bytes;
-  uint32_t map_count;
-  uint32_t thread_limit;
-  uint64_t thread_blocks;  // offset
-  uint64_t thread_stride;
   uint32_t pid;        // the target's, as uscope sees it
   uint32_t inner_pid;  // and as it sees itself
   uint32_t parent_in_use;
@@ -230,8 +242,7 @@ inline constexpr uint64_t kMapInfosOffset = 8192;  // of MapInfo[] in shared mem
 struct alignas(kCacheLine) ThreadBlock {
   uint64_t dropped;  // hits inside our own code, by a signal handler or by the code itself
   uint64_t tid;      // the last one
-  uint64_t offset;   // of this block in shared memory
-  uint64_t reserved[5];
+  uint64_t reserved[6];
 };
 static_assert(sizeof(ThreadBlock) == kCacheLine);
 

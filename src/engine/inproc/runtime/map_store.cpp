@@ -30,9 +30,7 @@ uint32_t MapStore::threads() const {
   return std::min(__atomic_load_n(&header->threads_used, __ATOMIC_ACQUIRE), plan_.thread_limit);
 }
 
-MapInfo* MapStore::live(uint32_t map) const {
-  return reinterpret_cast<MapInfo*>(shared_.data() + kMapInfosOffset) + map;
-}
+MapLive* MapStore::live(uint32_t map) const { return live_of(&plan_.maps[map], shared_.data()); }
 
 uint8_t* MapStore::block(uint32_t thread) const {
   return shared_.data() + plan_.thread_blocks + thread * plan_.thread_stride;
@@ -131,7 +129,7 @@ Status MapStore::set_entry(uint32_t map, Bytes key, Bytes new_value) {
       return {};
     }
     const int64_t done =
-        HashMap(live(map), nullptr).update(key.data(), new_value.data(), kAnyEntry, block(0));
+        HashMap(&info, shared_.data(), nullptr).update(key.data(), new_value.data(), kAnyEntry, block(0));
     if (done == kTooBig) return fail("the map is full");
     if (done != 0) return fail("the target has the map locked");
     element = find_element(info, key);
@@ -156,7 +154,7 @@ Status MapStore::set_elements(uint32_t map, uint32_t first, Bytes values) {
 Status MapStore::remove_entry(uint32_t map, Bytes key) {
   TRY_STATUS(check(map, key));
   if (is_array(plan_.maps[map].kind)) return fail("an array's entries stay");
-  const int64_t done = HashMap(live(map), nullptr).remove(key.data());
+  const int64_t done = HashMap(&plan_.maps[map], shared_.data(), nullptr).remove(key.data());
   if (done == kBusy) return fail("the target has the map locked");
   return {};
 }

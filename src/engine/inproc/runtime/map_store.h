@@ -36,7 +36,7 @@ class MapStore {
  private:
   Status check(uint32_t map, std::optional<Bytes> key) const;
   uint32_t threads() const;
-  MapInfo* live(uint32_t map) const;  // the copy in shared memory: locks and lists
+  MapLive* live(uint32_t map) const;
   uint8_t* block(uint32_t thread) const;
   uint8_t* value(const MapInfo& info, uint32_t element, uint32_t thread) const;
   bool copy_element(const MapInfo& info, uint32_t element, MapEntry& entry) const;

@@ -18,7 +18,7 @@ constexpr uint64_t kPatience = 50'000'000;
 RingReader::RingReader(const SharedPlan& plan, uint32_t ring, std::span<uint8_t> shared)
     : info_(plan.maps[ring]),
       shared_(shared),
-      live_(reinterpret_cast<MapInfo*>(shared.data() + info_.self)),
+      live_(reinterpret_cast<MapLive*>(shared.data() + info_.live)),
       headers_(reinterpret_cast<ChunkHeader*>(shared.data() + info_.buckets)),
       seen_(info_.element_count) {}
 

@@ -43,7 +43,7 @@ class RingReader {
 
   const MapInfo& info_;
   std::span<uint8_t> shared_;
-  MapInfo* live_;
+  MapLive* live_;
   ChunkHeader* headers_;
   std::vector<Seen> seen_;
   std::vector<Cursor> cursors_;

@@ -50,7 +50,8 @@ class Planner {
 
   Result<SharedPlan> run() {
     if (program_.maps.size() > kMostMaps) return fail("the script has too many maps");
-    at_ = round_up(kMapInfosOffset + program_.maps.size() * sizeof(MapInfo), kPage);
+    lives_ = kMapInfosOffset + program_.maps.size() * sizeof(MapInfo);
+    at_ = round_up(lives_ + program_.maps.size() * sizeof(MapLive), kPage);
     for (uint32_t i = 0; i < program_.maps.size(); i++) add(program_.maps[i], i);
     if (at_ > kMostForMaps)
       return fail("the script's maps are too large; make them smaller, by fewer keys or shorter values");
@@ -62,6 +63,11 @@ class Planner {
       return fail("the script's maps are too large; make them smaller, by fewer keys or shorter values");
     plan_.thread_blocks = round_up(at_, kPage);
     plan_.bytes = round_up(plan_.thread_blocks + plan_.thread_limit * plan_.thread_stride, kPage);
+    for (MapInfo& map : plan_.maps) {
+      map.thread_blocks = plan_.thread_blocks;
+      map.thread_stride = plan_.thread_stride;
+      map.thread_limit = plan_.thread_limit;
+    }
     return std::move(plan_);
   }
 
@@ -80,7 +86,8 @@ class Planner {
 
   void add(const MapSpec& spec, uint32_t number) {
     MapInfo map{};
-    map.self = uint32_t(kMapInfosOffset + number * sizeof(MapInfo));
+    map.self = kMapInfosOffset + number * sizeof(MapInfo);
+    map.live = lives_ + number * sizeof(MapLive);
     map.kind = kind_of(spec.kind);
     map.number = number;
     map.key_size = spec.key_size;
@@ -125,6 +132,7 @@ class Planner {
   const codegen::Program& program_;
   SharedPlan plan_;
   uint64_t at_ = 0;
+  uint64_t lives_ = 0;
   uint64_t in_block_ = sizeof(ThreadBlock);
 };
 
@@ -135,11 +143,6 @@ Result<SharedPlan> SharedPlan::make(const codegen::Program& program) { return Pl
 void SharedPlan::write(std::span<uint8_t> shared) const {
   SharedHeader header{};
   header.magic = kAlive;
-  header.shared_bytes = bytes;
-  header.map_count = uint32_t(maps.size());
-  header.thread_limit = thread_limit;
-  header.thread_blocks = thread_blocks;
-  header.thread_stride = thread_stride;
   std::memcpy(shared.data(), &header, sizeof header);
   if (!maps.empty()) std::memcpy(shared.data() + kMapInfosOffset, maps.data(), maps.size() * sizeof(MapInfo));
 }

@@ -67,8 +67,14 @@ Status Mapper::make_memory() {
     if (is_in_memfd(piece.use)) size += whole_pages(piece.size);
   TRY(remote_fd_, caller_.memfd_create(area_name));
   TRY(memory_, open_remote_fd(process_.pid(), remote_fd_));
+  // Whoever else has this fd must not take the memory away under us. And should the fd be another file by
+  // now, this fails, before that file is changed: only what memfd_create made can be sealed.
+  if (::fcntl(memory_.get(), F_ADD_SEALS, F_SEAL_SHRINK) != 0)
+    return fail(Error::from_errno("sealing the shared memory", errno));
   if (::ftruncate(memory_.get(), off_t(size)) != 0)
     return fail(Error::from_errno(fmt::format("making {} bytes of shared memory", size), errno));
+  if (::fcntl(memory_.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return fail(Error::from_errno("sealing the shared memory", errno));
   return {};
 }
 

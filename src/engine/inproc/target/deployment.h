@@ -36,6 +36,7 @@ class Deployment {
 
   // The memory shared with the target.
   std::span<uint8_t> shared() const { return shared_; }
+  const TargetCode& code() const { return code_; }
   ProcessAddr private_memory() const { return places_.private_memory; }
   const KnownMemory& known_memory() const { return places_.known; }
 

@@ -21,10 +21,12 @@ struct SmallMap {
   SmallMap() : info(traced.process.map(traced.map_of("@"))), block(traced.process.shared().data()) {}
   int64_t add(uint64_t key, uint64_t flags = kOnlyNew) {
     const uint64_t value = 7;
-    return HashMap(info, nullptr)
+    return HashMap(info, block, nullptr)
         .update(reinterpret_cast<uint8_t*>(&key), reinterpret_cast<const uint8_t*>(&value), flags, block);
   }
-  int64_t remove(uint64_t key) { return HashMap(info, nullptr).remove(reinterpret_cast<uint8_t*>(&key)); }
+  int64_t remove(uint64_t key) {
+    return HashMap(info, block, nullptr).remove(reinterpret_cast<uint8_t*>(&key));
+  }
 };
 
 TEST(SmallHashMap, IsFullAtItsSizeAndHasRoomAgain) {

@@ -8,6 +8,7 @@
 
 #include "engine/inproc/runtime/clock_source.h"
 #include "engine/inproc/runtime/hash_map.h"
+#include "engine/inproc/runtime/shared_plan.h"
 #include "engine/inproc/target/known_memory.h"
 #include "lang/compile.h"
 #include "x86/encode.h"
@@ -66,7 +67,7 @@ OwnProcess::OwnProcess(const codegen::Program& program) {
     give_up("mapping");
   shared_ = {static_cast<uint8_t*>(shared), plan.shared_bytes};
   private_ = static_cast<uint8_t*>(own);
-  places_ = {{uint64_t(shared)}, {uint64_t(own)}, find_known_memory(getpid())};
+  places_ = {{uint64_t(shared)}, {uint64_t(own)}, find_known_memory(getpid()), {}};
   area_bytes_ = plan.code_bytes + kStubRoom;
   area_ = map_near(uint64_t(&give_up), area_bytes_);
   if (!area_) give_up("no room near the code");
@@ -168,8 +169,8 @@ MapInfo* OwnProcess::map(uint32_t number) const {
 }
 
 ThreadBlock* OwnProcess::block(uint32_t index) const {
-  return reinterpret_cast<ThreadBlock*>(shared_.data() + header().thread_blocks +
-                                        index * header().thread_stride);
+  const SharedPlan& plan = code_->shared_plan();
+  return reinterpret_cast<ThreadBlock*>(shared_.data() + plan.thread_blocks + index * plan.thread_stride);
 }
 
 uint64_t OwnProcess::dropped() const {
@@ -181,7 +182,7 @@ uint64_t OwnProcess::dropped() const {
 uint64_t OwnProcess::total(uint32_t number, uint64_t key, uint32_t offset) const {
   MapInfo* info = map(number);
   uint64_t sum = 0;
-  HashMap hash(info, nullptr);
+  HashMap hash(info, shared_.data(), nullptr);
   Element* e = is_array(info->kind) ? nullptr : hash.find(reinterpret_cast<const uint8_t*>(&key));
   if (!is_array(info->kind) && !e) return 0;
   const uint32_t copies = is_per_thread(info->kind) ? header().threads_used : 1;

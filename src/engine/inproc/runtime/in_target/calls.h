@@ -11,18 +11,20 @@ namespace uscope::engine::inproc {
 
 extern "C" {
 
-// The thread's first hit. Returns 0 if it cannot be traced.
-uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header);
+// The thread's first hit. Returns 0 if it cannot be traced. The rest as SharedPlan has it.
+uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_blocks,
+                             uint64_t thread_stride, uint64_t thread_limit, uint64_t shared_bytes);
 
-uint64_t uscope_map_lookup(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_map_lookup(const MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
 // The same, where nothing was written since a text was read that may be the key.
-uint64_t uscope_map_lookup_text(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
-int64_t uscope_map_update(MapInfo* map, const uint8_t* key, const uint8_t* value, uint64_t flags, uint64_t,
-                          Slot* slot);
-int64_t uscope_map_delete(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
-uint64_t uscope_map_lookup_thread(MapInfo* map, const uint8_t* key, uint64_t thread, uint64_t, uint64_t,
+uint64_t uscope_map_lookup_text(const MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t,
+                                Slot* slot);
+int64_t uscope_map_update(const MapInfo* map, const uint8_t* key, const uint8_t* value, uint64_t flags,
+                          uint64_t, Slot* slot);
+int64_t uscope_map_delete(const MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
+uint64_t uscope_map_lookup_thread(const MapInfo* map, const uint8_t* key, uint64_t thread, uint64_t, uint64_t,
                                   Slot* slot);
-int64_t uscope_map_for_each(MapInfo* map, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
+int64_t uscope_map_for_each(const MapInfo* map, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
                             Slot* slot);
 int64_t uscope_loop(uint64_t rounds, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
                     Slot* slot);
@@ -34,7 +36,7 @@ int64_t uscope_copy_text(uint8_t* to, uint64_t size, const uint8_t* from, uint64
 int64_t uscope_compare_text(const uint8_t* a, uint64_t size, const uint8_t* b, uint64_t, uint64_t,
                             Slot* slot);
 
-int64_t uscope_ring_output(MapInfo* map, const uint8_t* data, uint64_t size, uint64_t flags, uint64_t,
+int64_t uscope_ring_output(const MapInfo* map, const uint8_t* data, uint64_t size, uint64_t flags, uint64_t,
                            Slot* slot);
 
 uint64_t uscope_monotonic(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot);
@@ -69,10 +71,7 @@ uint64_t uscope_leave(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* sl
 // the page that its stack pointer is in (the stub has just written to it), and those that never change.
 uint64_t certain_bytes(Slot* slot, uint64_t from);
 
-inline const SharedHeader* shared_header(const Slot* slot) {
-  const auto* block = (const ThreadBlock*)slot->values;
-  return (const SharedHeader*)((const uint8_t*)block - block->offset);
-}
+inline const SharedHeader* shared_header(const Slot* slot) { return (const SharedHeader*)slot->shared; }
 
 // Whether every page of [begin, end), begin at a page's start, can be read now. No for too many of them.
 bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end);

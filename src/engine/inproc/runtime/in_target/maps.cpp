@@ -4,57 +4,59 @@
 namespace uscope::engine::inproc {
 namespace {
 
-uint8_t* array_value(MapInfo* map, uint32_t index, uint8_t* thread_block) {
+uint8_t* array_value(const MapInfo* map, uint32_t index, uint8_t* thread_block) {
   if (index >= map->max_entries) return nullptr;
   const uint64_t offset = uint64_t(index) * map->value_stride;
   return map->kind == Kind::Array ? shared_of(map) + map->elements + offset
                                   : thread_block + map->thread_values + offset;
 }
 
-uint8_t* value_in(MapInfo* map, const uint8_t* key, uint8_t* thread_block, Slot* slot) {
+uint8_t* value_in(const MapInfo* map, const uint8_t* key, uint8_t* thread_block, Slot* slot) {
   if (map->kind == Kind::Ring) return nullptr;
   if (is_array(map->kind)) {
     uint32_t index;
     __builtin_memcpy(&index, key, 4);
     return array_value(map, index, thread_block);
   }
-  HashMap hash(map, slot);
+  HashMap hash(map, shared_of(map), slot);
   Element* e = hash.find(key);
   return e ? hash.value_of(e, thread_block) : nullptr;
 }
 
-using Callback = uint64_t (*)(MapInfo*, const uint8_t*, uint8_t*, uint64_t, uint64_t, Slot*);
+using Callback = uint64_t (*)(const MapInfo*, const uint8_t*, uint8_t*, uint64_t, uint64_t, Slot*);
 using LoopCallback = uint64_t (*)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot*);
 
 }  // namespace
 
 extern "C" {
 
-uint64_t uscope_map_lookup(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot) {
+uint64_t uscope_map_lookup(const MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot) {
   return (uint64_t)value_in(map, key, (uint8_t*)slot->values, slot);
 }
 
-uint64_t uscope_map_lookup_text(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot) {
+uint64_t uscope_map_lookup_text(const MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t,
+                                Slot* slot) {
   const bool is_known = slot->text.address == (uint64_t)key && slot->text.size == map->key_size;
   if (!is_known || map->key_size <= kLongKey || is_array(map->kind) || map->kind == Kind::Ring)
     return uscope_map_lookup(map, key, 0, 0, 0, slot);
-  HashMap hash(map, slot);
+  HashMap hash(map, shared_of(map), slot);
   Element* e = hash.find_significant(key, significant_in_text(slot->text.end, map->key_size));
   return e ? (uint64_t)hash.value_of(e, (uint8_t*)slot->values) : 0;
 }
 
-uint64_t uscope_map_lookup_thread(MapInfo* map, const uint8_t* key, uint64_t thread, uint64_t, uint64_t,
+uint64_t uscope_map_lookup_thread(const MapInfo* map, const uint8_t* key, uint64_t thread, uint64_t, uint64_t,
                                   Slot* slot) {
-  const SharedHeader* shared = shared_header(slot);
-  if (!is_per_thread(map->kind) || thread >= shared->threads_used) return 0;
-  return (uint64_t)value_in(map, key,
-                            (uint8_t*)shared + shared->thread_blocks + thread * shared->thread_stride, slot);
+  if (!is_per_thread(map->kind) || thread >= map->thread_limit) return 0;
+  if (thread >= shared_header(slot)->threads_used) return 0;
+  uint8_t* block = shared_of(map) + map->thread_blocks + thread * map->thread_stride;
+  return (uint64_t)value_in(map, key, block, slot);
 }
 
-int64_t uscope_map_update(MapInfo* map, const uint8_t* key, const uint8_t* value, uint64_t flags, uint64_t,
-                          Slot* slot) {
+int64_t uscope_map_update(const MapInfo* map, const uint8_t* key, const uint8_t* value, uint64_t flags,
+                          uint64_t, Slot* slot) {
   if (map->kind == Kind::Ring) return kInvalid;
-  if (!is_array(map->kind)) return HashMap(map, slot).update(key, value, flags, (uint8_t*)slot->values);
+  if (!is_array(map->kind))
+    return HashMap(map, shared_of(map), slot).update(key, value, flags, (uint8_t*)slot->values);
   if (flags == kOnlyNew) return kExists;
   uint8_t* to = value_in(map, key, (uint8_t*)slot->values, slot);
   if (!to) return kTooBig;
@@ -62,13 +64,13 @@ int64_t uscope_map_update(MapInfo* map, const uint8_t* key, const uint8_t* value
   return 0;
 }
 
-int64_t uscope_map_delete(MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot) {
+int64_t uscope_map_delete(const MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot) {
   if (map->kind == Kind::Ring || is_array(map->kind)) return kInvalid;
-  return HashMap(map, slot).remove(key);
+  return HashMap(map, shared_of(map), slot).remove(key);
 }
 
 // Calls back with (map, key, value, context) until the answer is 1; returns how many times.
-int64_t uscope_map_for_each(MapInfo* map, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
+int64_t uscope_map_for_each(const MapInfo* map, uint64_t callback, uint64_t context, uint64_t flags, uint64_t,
                             Slot* slot) {
   if (flags != 0 || map->kind == Kind::Ring) return kInvalid;
   const auto call = (Callback)callback;
@@ -79,8 +81,9 @@ int64_t uscope_map_for_each(MapInfo* map, uint64_t callback, uint64_t context, u
       if (call(map, (const uint8_t*)&i, array_value(map, i, block), context, 0, slot) != 0) return calls + 1;
     return calls;
   }
-  HashMap hash(map, slot);
-  const uint32_t used = map->fresh < map->element_count ? map->fresh : map->element_count;
+  HashMap hash(map, shared_of(map), slot);
+  const uint32_t fresh = __atomic_load_n(&live_of(map, shared_of(map))->fresh, __ATOMIC_RELAXED);
+  const uint32_t used = fresh < map->element_count ? fresh : map->element_count;
   for (uint32_t i = 0; i < used; i++) {
     Element* e = hash.element(i);
     if (e->hash == 0) continue;

@@ -46,9 +46,8 @@ bool extend_stack(Slot* slot, uint64_t page) {
 uint64_t own_bytes(const Slot* slot, uint64_t from) {
   const uint64_t slot_end = (uint64_t)slot + kSlotHeader, slot_begin = slot_end - kSlotStride;
   if (from >= slot_begin && from < slot_end) return slot_end - from;
-  const SharedHeader* shared = shared_header(slot);
-  const uint64_t offset = from - (uint64_t)shared;
-  return offset < shared->shared_bytes ? shared->shared_bytes - offset : 0;
+  const uint64_t offset = from - slot->shared;
+  return offset < slot->shared_bytes ? slot->shared_bytes - offset : 0;
 }
 
 bool is_certain(Slot* slot, uint64_t from, uint64_t size) { return size <= certain_bytes(slot, from); }

@@ -8,18 +8,19 @@ namespace {
 
 constexpr int64_t kNoRoom = -11;  // EAGAIN, as the kernel's
 
-ChunkHeader* chunk_header(MapInfo* ring, uint32_t chunk) {
+ChunkHeader* chunk_header(const MapInfo* ring, uint32_t chunk) {
   return (ChunkHeader*)(shared_of(ring) + ring->buckets) + chunk;
 }
 
 // A chunk that the reader gave back, else one never used. kNone when all are waiting to be read.
-uint32_t take_chunk(MapInfo* ring) {
+uint32_t take_chunk(const MapInfo* ring) {
   auto* shared = (SharedHeader*)shared_of(ring);
-  uint64_t head = __atomic_load_n(&ring->free_list, __ATOMIC_ACQUIRE);
-  while (uint32_t(head) != 0) {
+  MapLive* live = live_of(ring, shared_of(ring));
+  uint64_t head = __atomic_load_n(&live->free_list, __ATOMIC_ACQUIRE);
+  while (uint32_t(head) - 1 < ring->element_count) {
     const uint32_t next = chunk_header(ring, uint32_t(head) - 1)->next_free;
     const uint64_t want = ((head >> 32) + 1) << 32 | next;
-    if (__atomic_compare_exchange_n(&ring->free_list, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(&live->free_list, &head, want, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
       return uint32_t(head) - 1;
   }
   uint32_t fresh = __atomic_load_n(&shared->chunks_used, __ATOMIC_RELAXED);
@@ -30,7 +31,7 @@ uint32_t take_chunk(MapInfo* ring) {
   return kNone;
 }
 
-bool next_chunk(MapInfo* ring, Slot* slot) {
+bool next_chunk(const MapInfo* ring, Slot* slot) {
   const uint32_t chunk = take_chunk(ring);
   if (chunk == kNone) return false;
   if (slot->chunk) {
@@ -52,7 +53,7 @@ bool next_chunk(MapInfo* ring, Slot* slot) {
 
 extern "C" {
 
-int64_t uscope_ring_output(MapInfo* ring, const uint8_t* data, uint64_t size, uint64_t, uint64_t,
+int64_t uscope_ring_output(const MapInfo* ring, const uint8_t* data, uint64_t size, uint64_t, uint64_t,
                            Slot* slot) {
   if (ring->kind != Kind::Ring) return kInvalid;
   const uint64_t need = sizeof(RecordHeader) + (size + 7) / 8 * 8;

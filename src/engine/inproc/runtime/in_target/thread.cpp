@@ -61,12 +61,13 @@ bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end) {
 
 extern "C" {
 
-uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header) {
+uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_blocks,
+                             uint64_t thread_stride, uint64_t thread_limit, uint64_t shared_bytes) {
   auto* shared = (SharedHeader*)header->shared;
   const uint32_t index =
       header->is_own ? 0 : __atomic_add_fetch(&shared->threads_started, 1, __ATOMIC_RELAXED);
-  if (index >= shared->thread_limit) {
-    __atomic_store_n(&shared->threads_started, shared->thread_limit, __ATOMIC_RELAXED);
+  if (index >= thread_limit) {
+    __atomic_store_n(&shared->threads_started, uint32_t(thread_limit), __ATOMIC_RELAXED);
     __atomic_fetch_add(&shared->hits_without_slot, 1, __ATOMIC_RELAXED);
     return 0;  // its tag stays a new thread's: each hit comes here again
   }
@@ -77,9 +78,9 @@ uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header) {
   slot->random = ticks() | 1;
   slot->home = (uint64_t)header;
   slot->stack = find_stack(slot, header);
-  const uint64_t offset = shared->thread_blocks + index * shared->thread_stride;
-  auto* block = (ThreadBlock*)((uint8_t*)shared + offset);
-  block->offset = offset;
+  slot->shared = header->shared;
+  slot->shared_bytes = shared_bytes;
+  auto* block = (ThreadBlock*)((uint8_t*)shared + thread_blocks + index * thread_stride);
   block->tid = slot->tid;
   uint32_t used = __atomic_load_n(&shared->threads_used, __ATOMIC_RELAXED);
   while (used <= index && !__atomic_compare_exchange_n(&shared->threads_used, &used, index + 1, false,
