@@ -1,4 +1,4 @@
-"""What a hit costs the traced program, side by side with bpftrace, by the program's own clock."""
+"""What a hit costs the traced program on the kernel engine, side by side with bpftrace, by the program's own clock."""
 import os
 import subprocess
 
@@ -15,7 +15,7 @@ def nanoseconds(bench, tool, function, kind, body, calls, runs):
     run = f"{hot} {kind} {calls} 0 {result.argument(tool)}"
     script = f"uprobe:{hot}:{function} {{ {body} }}"
     if tool == "uscope":
-        command = [bench.uscope, "-q", "-c", run, "-e", script]
+        command = [bench.uscope, "--engine", "kernel", "-q", "-c", run, "-e", script]
     else:
         command = bench.peer("bpftrace", "-q", "-c", run.replace(str(bench.build), "/bench"), "-e", script)
     took = []

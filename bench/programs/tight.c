@@ -1,7 +1,8 @@
 // A tiny function in a tight loop, and what a call of it takes: the cost of a probe is the difference to the untraced call.
 //
-//   tight CALLS THREADS FILE   Each thread on a core of its own. CALLS calls a thread in 20 pieces; the least and the median
-//                              time of a call in a piece, in nanoseconds, are written to FILE, a line a thread.
+//   tight CALLS THREADS FILE [PAUSE]   Each thread on a core of its own. CALLS calls a thread in 20 pieces; the least and the
+//                              median time of a call in a piece, in nanoseconds, are written to FILE, a line a thread.
+//                              PAUSE milliseconds between the pieces, in which who reads events can catch up.
 // Compiled with -DLTTNG, the function reports a 32-byte event of LTTng-UST's at each call.
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifdef LTTNG
 #define LTTNG_UST_TRACEPOINT_DEFINE
@@ -38,6 +40,7 @@ static uint64_t now(void) {
 struct Thread {
   pthread_t thread;
   int core;
+  unsigned pause;
   uint64_t calls, sum;
   double took[kPieces];
 } __attribute__((aligned(256)));
@@ -62,6 +65,7 @@ static void* run(void* argument) {
       if (++key == 1000) key = 0;
     }
     self->took[piece] = (double)(now() - begin) / (double)calls;
+    if (self->pause) usleep(self->pause * 1000);
   }
   self->sum = sum;
   qsort(self->took, kPieces, sizeof(double), by_value);
@@ -69,7 +73,7 @@ static void* run(void* argument) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc < 4) return 2;
   static struct Thread threads[kMostThreads];
   int count = atoi(argv[2]);
   cpu_set_t allowed;
@@ -78,6 +82,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < count; i++, core--) {
     while (core > 0 && !CPU_ISSET(core, &allowed)) core--;
     threads[i].core = core;
+    threads[i].pause = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
     threads[i].calls = strtoull(argv[1], 0, 10);
     pthread_create(&threads[i].thread, 0, run, &threads[i]);
   }
