@@ -189,6 +189,7 @@ void Parser::skip_c_declaration() {
 }
 
 void Parser::c_definition(Program& program) {
+  if (lexer_.looking_at("#!")) return fail(lexer_.here(), "a #! line must be the script's first");
   if (lexer_.peek() == '#') {
     preprocessor_line(program);
   } else {

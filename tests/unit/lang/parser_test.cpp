@@ -122,6 +122,11 @@ TEST(ParseProgram, APredicateEndsAtTheSlashBeforeTheBody) {
   EXPECT_EQ(Parsed("BEGIN /@a[1 / 2]/\n{ }").tree(), "(probe BEGIN /(at @a (/ 1 2))/ {})");
 }
 
+TEST(ParseProgram, AShebangIsTheFirstLineOrNone) {
+  for (const char* text : {" #!/usr/bin/uscope \\\nBEGIN { }", "struct a { int b; };\n#!x\nBEGIN { }"})
+    EXPECT_NE(Parsed(text).tree().find("a #! line must be the script's first"), std::string::npos) << text;
+}
+
 TEST(ParseProgram, NestingIsBounded) {
   std::string deep(5000, '('), blocks(5000, '{'), minus(5000, '-'), chain = "1", fields = "$x", ifs;
   for (int i = 0; i < 5000; ++i) {
