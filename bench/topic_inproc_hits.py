@@ -19,7 +19,7 @@ SCRIPTS = [
     ("entry-to-exit latency histogram through a map by tid",
      "uprobe:{work} {{ @start[tid] = nsecs; }} uretprobe:{work} {{ @ = hist(nsecs - @start[tid]); }}", 60, False),
     ("entry-to-exit latency histogram by the engine's own pairing", "uretprobe:{work} {{ @ = hist(took); }}", 42, False),
-    ("str(arg1) of 16 bytes as a map's key", "uprobe:{work} {{ @[str(arg1)] = count(); }}", 60, False),
+    ("str(arg1) of 16 bytes, a constant of the program, as a map's key", "uprobe:{work} {{ @[str(arg1)] = count(); }}", 60, False),
 ]
 EVENT = 'uprobe:{work} {{ printf("%d %d %d %d\\n", arg0, arg1, arg2, arg0); }}'
 

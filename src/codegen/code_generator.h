@@ -189,6 +189,7 @@ class CodeGenerator {
   // user_stack.cpp
   void user_stack(const Expr& expr, Place to);
   void check_dwarf_process(const Expr& expr, uint64_t size, Place to, Label end);
+  void kernels_frames(uint64_t size, Place to, uint64_t flags);
   void engines_stack(uint64_t size, Place to);
   void unwound_stack(const VmaLayout& layout, uint64_t size, Place to);
   void take_registers(Place block);

@@ -22,16 +22,7 @@ void CodeGenerator::kernel_stack(const Expr& expr, Place to) {
   if (!kernel_is_there(expr, "kstack")) return;
   clear(to, size);
   if (site_.kind == CodeKind::RunOnce || site_.kind == CodeKind::Timer) return;
-  asm_.mov(R1, kContext);
-  address(R2, to.at(kStackHeader));
-  asm_.mov(R3, int64_t(size - kStackHeader));
-  asm_.mov(R4, 0);
-  asm_.call(BPF_FUNC_get_stack);
-  Label failed = asm_.label();
-  asm_.jump_if(Cond::SLt, R0, 0, failed);
-  asm_.alu(Alu::Rsh, R0, 3);
-  asm_.store(Width::B8, to.base, to.offset + 8, R0);
-  asm_.bind(failed);
+  kernels_frames(size, to, 0);
 }
 
 // Whether the code can see what is the kernel's own; says so where it cannot.

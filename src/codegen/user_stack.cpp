@@ -50,17 +50,23 @@ void CodeGenerator::user_stack(const Expr& expr, Place to) {
   clear(to, size);
   pid_tid(false, true);
   asm_.store(Width::B4, to.base, to.offset, R0);
+  kernels_frames(size, to, BPF_F_USER_STACK);
+  asm_.bind(end);
+}
+
+// Behind a stack's cleared header: the frames that the kernel's helper finds, and how many. None where it
+// fails.
+void CodeGenerator::kernels_frames(uint64_t size, Place to, uint64_t flags) {
   asm_.mov(R1, kContext);
   address(R2, to.at(kStackHeader));
   asm_.mov(R3, int64_t(size - kStackHeader));
-  asm_.mov(R4, BPF_F_USER_STACK);
+  asm_.mov(R4, int64_t(flags));
   asm_.call(BPF_FUNC_get_stack);
   Label failed = asm_.label();
   asm_.jump_if(Cond::SLt, R0, 0, failed);
   asm_.alu(Alu::Rsh, R0, 3);
   asm_.store(Width::B8, to.base, to.offset + 8, R0);
   asm_.bind(failed);
-  asm_.bind(end);
 }
 
 void CodeGenerator::engines_stack(uint64_t size, Place to) {

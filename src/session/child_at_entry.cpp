@@ -1,7 +1,5 @@
 // The part of Child that takes a command past exec and past the dynamic linker, to where nothing of its own
 // or of its libraries has run.
-#include <elf.h>
-#include <fmt/format.h>
 #include <link.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -20,30 +18,13 @@
 #include "base/bytes.h"
 #include "image/elf/elf_file.h"
 #include "image/elf/symbols.h"
+#include "process/beginnings.h"
 #include "process/maps.h"
 #include "process/memory.h"
 #include "session/child.h"
 
 namespace uscope::session {
 namespace {
-
-// What the kernel told the program when it was executed.
-struct Beginnings {
-  ProcessAddr entry;   // of the program itself
-  ProcessAddr linker;  // where its dynamic linker is loaded; 0 if it has none
-};
-
-Result<Beginnings> beginnings_of(pid_t pid) {
-  Beginnings found;
-  TRY(std::string auxv, read_text_file(fmt::format("/proc/{}/auxv", pid)));
-  for (ByteReader reader(as_bytes(auxv)); reader.remaining() >= 16;) {
-    const uint64_t type = reader.u64(), value = reader.u64();
-    if (type == AT_ENTRY) found.entry = {value};
-    if (type == AT_BASE) found.linker = {value};
-  }
-  if (found.entry.value == 0) return fail(fmt::format("process {} has no entry point", pid));
-  return found;
-}
 
 // How a dynamic linker tells debuggers that libraries are there: it calls an empty function, and `state` says
 // what it is about to do or has done (r_debug.r_state).
@@ -110,7 +91,7 @@ Result<ProcessAddr> run_to(pid_t pid, std::span<const ProcessAddr> places) {
 // To where all its libraries are loaded and none of their constructors has run; where the dynamic linker does
 // not say so, to the program's own entry.
 Status run_to_beginning(pid_t pid) {
-  TRY(const Beginnings beginnings, beginnings_of(pid));
+  TRY(const process::Beginnings beginnings, process::read_beginnings(pid));
   std::vector<ProcessAddr> places = {beginnings.entry};
   const auto notice = linker_notice(pid, beginnings.linker);
   if (notice) places.push_back(notice->function);

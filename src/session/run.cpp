@@ -424,6 +424,8 @@ class ScriptRun {
 
  private:
   Status find_process();
+  // Those that may run it, the one to try first in front.
+  Result<std::vector<ChosenEngine>> engines_to_try() const;
   Result<bool> enter_process(const ChosenEngine& chosen, bool may_pass);
   // Nothing: this engine cannot run it, nothing has been done yet, and another may try (`may_pass`).
   Result<std::optional<int>> run_on(const ChosenEngine& chosen, bool may_pass);
@@ -477,17 +479,18 @@ Result<int> ScriptRun::run() {
     return 1;
   }
   show_program(request_, *compiler_, *program_, report_);
-  // A bpftrace, a trial or a dry run is the kernel's, unless the other is asked for.
-  const bool is_plain = !request_.is_bpftrace && request_.mode == ScriptMode::Run && !request_.dry_run;
-  const EngineChoice choice = request_.engine == EngineChoice::Auto && !is_plain && !request_.follows_forks
-                                  ? EngineChoice::Kernel
-                                  : request_.engine;
-  TRY(const std::vector<ChosenEngine> engines,
-      choose_engines(choice, *program_, scope_.pid, request_.follows_forks));
+  TRY(const std::vector<ChosenEngine> engines, engines_to_try());
   for (size_t i = 0;; ++i) {
     TRY(std::optional<int> code, run_on(engines[i], i + 1 < engines.size()));
     if (code) return *code;
   }
+}
+
+Result<std::vector<ChosenEngine>> ScriptRun::engines_to_try() const {
+  const bool is_plain = !request_.is_bpftrace && request_.mode == ScriptMode::Run && !request_.dry_run;
+  if (request_.engine == EngineChoice::Auto && !is_plain && !request_.follows_forks)
+    return std::vector<ChosenEngine>{{false, "as for every bpftrace, trial and dry run"}};
+  return choose_engines(request_.engine, *program_, scope_.pid, request_.follows_forks);
 }
 
 std::nullopt_t ScriptRun::pass(const ChosenEngine& chosen, const std::string& why) const {
@@ -570,18 +573,18 @@ void ScriptRun::prepare_stacks(const ChosenEngine& chosen, codegen::Compiled& co
 Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, bool may_pass,
                                                  codegen::Compiled& compiled, ReturnProbes& returns,
                                                  ScriptProbes::Placement placement) {
-  for (const char* stage : {"bytecode", "dis", "codegen", "codegen-opt"})
-    if (wants(request_, stage)) {
-      report_("What is loaded\n--------------\n" + codegen::disassemble(compiled.program) + "\n");
-      break;
-    }
-  const std::vector<std::string> warnings = std::move(placement.warnings);
-  auto warn = [&] {
+  // Once it is clear that this engine runs it.
+  auto announce = [&, warnings = std::move(placement.warnings)] {
+    for (const char* stage : {"bytecode", "dis", "codegen", "codegen-opt"})
+      if (wants(request_, stage)) {
+        report_("What is loaded\n--------------\n" + codegen::disassemble(compiled.program) + "\n");
+        break;
+      }
     if (request_.with_warnings)
       for (const std::string& text : warnings) report_("WARNING: " + text + "\n");
   };
   if (request_.dry_run) {
-    warn();
+    announce();
     return 0;
   }
   names_.set_probe_functions(probe_functions(*program_, request_.is_bpftrace));
@@ -602,7 +605,7 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
     TRY(const std::vector<engine::AttachFailure> failures, engine->foresee(placement.attachments));
     if (!failures.empty()) return pass(chosen, failures.front().error.message());
   }
-  warn();
+  announce();
   if (request_.mode != ScriptMode::Run) return session.try_out(report_);
   TRY_STATUS(session.run_all(ProbeKind::kBegin));
   TRY_STATUS(session.attach(std::move(placement), report_));

@@ -35,7 +35,7 @@ class Run:
         self.outcome = None
 
     def expand(self, text, quote=lambda s: s):
-        values = {"uscope": str(self.uscope), "targets": str(capabilities.TARGETS), "tmp": str(self.directory),
+        values = {"uscope": str(self.uscope), "uscope_alone": str(self.uscope), "targets": str(capabilities.TARGETS), "tmp": str(self.directory),
                   "root": str(capabilities.ROOT), **self.case.values}
         if "engine" in values and "{engine}" not in self.case.one("RUN"):
             values["uscope"] += f" --engine {values['engine']}"

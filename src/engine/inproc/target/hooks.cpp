@@ -1,16 +1,13 @@
 #include "engine/inproc/target/hooks.h"
 
-#include <elf.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <array>
-#include <optional>
 #include <string_view>
 
-#include "base/bytes.h"
-#include "base/fd.h"
 #include "engine/inproc/target/loadings.h"
+#include "process/beginnings.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -21,17 +18,6 @@ using process::Mapping;
 // can be used; glibc's before the library's code is relocated or run.
 constexpr std::array<std::string_view, 2> kLibraryFunctions = {"_dl_debug_state", "dl_debug_state"};
 constexpr std::array<std::string_view, 4> kExecFunctions = {"execve", "__execve", "execveat", "fexecve"};
-
-// Where the dynamic linker lies; nothing for a static program.
-std::optional<ProcessAddr> linker_base(pid_t pid) {
-  auto auxv = read_text_file(fmt::format("/proc/{}/auxv", pid));
-  if (!auxv) return std::nullopt;
-  for (ByteReader reader(as_bytes(*auxv)); reader.remaining() >= 16;) {
-    const uint64_t type = reader.u64(), value = reader.u64();
-    if (type == AT_BASE && value != 0) return ProcessAddr{value};
-  }
-  return std::nullopt;
-}
 
 bool is_c_library(const std::string& path) {
   const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
@@ -59,8 +45,10 @@ void add_hook(const std::string& file, std::string_view function, uint32_t code,
 std::vector<Attachment> find_hooks(pid_t pid, const process::Maps& maps, const HookCodes& codes,
                                    const FactsSource& facts) {
   std::vector<Attachment> hooks;
-  const auto base = linker_base(pid);
-  const Mapping* linker = base ? maps.find(*base) : nullptr;
+  const auto beginnings = process::read_beginnings(pid);
+  // A static program has none.
+  const bool has_linker = beginnings && beginnings->linker.value != 0;
+  const Mapping* linker = has_linker ? maps.find(beginnings->linker) : nullptr;
   if (codes.wants_libraries && linker != nullptr)
     if (auto file = process::path_to_mapped_file(pid, *linker))
       for (std::string_view function : kLibraryFunctions)

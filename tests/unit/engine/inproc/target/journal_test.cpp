@@ -1,53 +1,23 @@
-#include "engine/inproc/target/journal.h"
-
-#include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "base/fd.h"
+// What the journal notes, forgets and confirms.
+#include "unit/engine/inproc/target/own_journal.h"
 
 namespace uscope::engine::inproc {
 namespace {
 
-// A journal in this very process.
-class JournalTest : public testing::Test {
+class JournalTest : public OwnJournal {
  protected:
   void SetUp() override {
-    Fd memory(::memfd_create("uscope", MFD_CLOEXEC));
-    ASSERT_EQ(::ftruncate(memory.get(), off_t(kSize)), 0);
-    at_ = ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE, memory.get(), 0);
-    ASSERT_NE(at_, MAP_FAILED);
-    auto remote = process::RemoteMemory::open(::getpid());
-    ASSERT_TRUE(remote);
-    remote_.emplace(std::move(*remote));
-    JournalContents contents;
-    contents.owner = Owner::self();
-    contents.mappings = {where()};
-    auto journal = Journal::create(*remote_, where(), contents);
+    OwnJournal::SetUp();
+    auto journal = Journal::create(*remote_, where(), contents());
     ASSERT_TRUE(journal);
     journal_.emplace(std::move(*journal));
   }
-  void TearDown() override { ::munmap(at_, kSize); }
-
-  AddressSpan where() const { return {{uint64_t(at_)}, kSize}; }
   JournalContents read() {
-    auto maps = process::Maps::of(::getpid());
-    auto found = Journal::find_all(*remote_, *maps);
-    EXPECT_EQ(found.size(), 1u);
-    return found.empty() ? JournalContents() : found[0];
-  }
-  static Patch patch_at(uint64_t address) {
-    Patch patch;
-    patch.address = {address};
-    patch.size = 5;
-    patch.original = {1, 2, 3, 4, 5};
-    patch.replacement = {0xe9, 0, 0, 0, 0};
-    return patch;
+    auto all = found();
+    EXPECT_EQ(all.size(), 1u);
+    return all.empty() ? JournalContents() : all[0];
   }
 
-  static constexpr uint64_t kSize = 8192;
-  void* at_ = nullptr;
-  std::optional<process::RemoteMemory> remote_;
   std::optional<Journal> journal_;
 };
 

@@ -1,62 +1,20 @@
 // The journal in a process's memory: what was written is found again, and what lies is not believed.
-#include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
 
-#include "engine/inproc/target/journal.h"
+#include "unit/engine/inproc/target/own_journal.h"
 
 namespace uscope::engine::inproc {
 namespace {
 
-// A journal's place in this very process.
-class JournalTrust : public ::testing::Test {
+class JournalTrust : public OwnJournal {
  protected:
-  void SetUp() override {
-    size_ = Journal::size_for(100);
-    const int fd = ::memfd_create("uscope", MFD_CLOEXEC);
-    ASSERT_GE(fd, 0);
-    ASSERT_EQ(::ftruncate(fd, off_t(size_)), 0);
-    memory_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
-    ::close(fd);
-    ASSERT_NE(memory_, MAP_FAILED);
-    auto remote = process::RemoteMemory::open(::getpid());
-    ASSERT_TRUE(remote) << remote.error().message();
-    remote_.emplace(std::move(*remote));
-  }
-  void TearDown() override { ::munmap(memory_, size_); }
-
-  AddressSpan where() const { return {{uint64_t(memory_)}, size_}; }
-  JournalContents contents() const {
-    JournalContents contents;
-    contents.owner = Owner::self();
-    contents.mappings = {where()};
-    return contents;
-  }
-  std::vector<JournalContents> found() {
-    auto maps = process::Maps::of(::getpid());
-    return maps ? Journal::find_all(*remote_, *maps) : std::vector<JournalContents>();
-  }
   void damage(uint64_t offset, uint64_t value) {
     ASSERT_TRUE(
         remote_->write({uint64_t(memory_) + offset}, {reinterpret_cast<uint8_t*>(&value), sizeof value}));
   }
-
-  uint64_t size_ = 0;
-  void* memory_ = nullptr;
-  std::optional<process::RemoteMemory> remote_;
 };
-
-Patch patch_at(uint64_t address) {
-  Patch patch;
-  patch.address = {address};
-  patch.size = 5;
-  patch.original = {1, 2, 3, 4, 5};
-  patch.replacement = {0xe9, 6, 7, 8, 9};
-  return patch;
-}
 
 TEST_F(JournalTrust, IsFoundWithAllThatWasNoted) {
   auto journal = Journal::create(*remote_, where(), contents());
