@@ -44,13 +44,6 @@ bool asks_for_ids(const codegen::Program& program) {
 
 SharedHeader& header_of(std::span<uint8_t> shared) { return *reinterpret_cast<SharedHeader*>(shared.data()); }
 
-bool reads_memory(const codegen::Code& code) {
-  return std::ranges::any_of(code.instructions, [](const bpf_insn& i) {
-    return i.code == (BPF_JMP | BPF_CALL) && i.src_reg == 0 &&
-           (i.imm == BPF_FUNC_probe_read_user || i.imm == BPF_FUNC_probe_read_user_str);
-  });
-}
-
 std::string why_not_here(AttachKind kind) {
   switch (kind) {
     case AttachKind::UserReturn:
@@ -140,8 +133,8 @@ Result<std::vector<AttachFailure>> InprocEngine::foresee(const std::vector<Attac
 Result<AttachReport> InprocEngine::attach(const std::vector<Attachment>& attachments) {
   if (!deployment_) return fail("attaching without a program");
   TRY(AttachReport report, life_->attach(attachments));
-  if (std::ranges::any_of(program_.codes, reads_memory))
-    report.remarks.push_back(how_memory_is_read(deployment_->known_memory()));
+  if (deployment_->code().plan().reads_memory)
+    report.remarks.push_back(how_memory_is_read(deployment_->places()));
   wakers_.push_back({life_->source().get(), POLLIN, 0});
   is_attached_ = true;
   for (size_t i = 0; i < attachments.size(); ++i) {

@@ -30,6 +30,8 @@ struct MemoryPlan {
   // The fixed part of each code area, before the stubs. Code areas are read and execute for the target,
   // within 2 GiB of the text they serve; any number of them.
   uint64_t code_bytes = 0;
+  // It loads from addresses that it cannot know: MemoryPlaces::load_gate makes that cheap.
+  bool reads_memory = false;
 };
 
 // Memory of the target that probes may load from without asking the kernel: see target/known_memory.h.
@@ -38,6 +40,7 @@ struct KnownMemory {
     ProcessAddr begin, end;
   };
   Range first_stack;            // the first thread's, up to its top; or empty
+  Range may_grow;               // where that stack may grow to; the stack itself is in it
   std::vector<Range> constant;  // the largest first
 };
 
@@ -46,7 +49,8 @@ struct MemoryPlaces {
   ProcessAddr shared;
   ProcessAddr private_memory;
   KnownMemory known;
-  std::optional<ProcessAddr> maps;  // the MapInfos, where they are not those in shared memory
+  std::optional<ProcessAddr> load_gate;  // see process/load_gate.h; in place before a header speaks of it
+  std::optional<ProcessAddr> maps;       // the MapInfos, where they are not those in shared memory
 };
 
 // One probe at an instruction.

@@ -129,6 +129,7 @@ class Analysis {
       return refuse(at, fmt::format("calls the kernel's helper {}, which this engine does not have", i.imm));
     facts_.calls_runtime = true;
     facts_.needs_site |= call->needs_site;
+    facts_.reads_memory |= call->reads_memory;
     facts_.context_words |= call->context_words;
     return {};
   }

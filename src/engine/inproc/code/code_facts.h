@@ -20,6 +20,7 @@ struct CodeFacts {
   // eBPF registers that are used, as bits.
   uint32_t registers = 0;
   bool calls_runtime = false;
+  bool reads_memory = false;  // from addresses that it computes
   bool uses_stack = false;
   bool uses_may_goto = false;
   // Words of Registers that are read, as bits. R6 only ever holds the context where context_in_r6.

@@ -35,10 +35,10 @@ std::optional<ServedCall> served_call(int32_t helper) {
       return ServedCall{"uscope_loop"};
     case BPF_FUNC_probe_read:
     case BPF_FUNC_probe_read_user:
-      return ServedCall{"uscope_read"};
+      return ServedCall{"uscope_read", 0, false, true};
     case BPF_FUNC_probe_read_str:
     case BPF_FUNC_probe_read_user_str:
-      return ServedCall{"uscope_read_text"};
+      return ServedCall{"uscope_read_text", 0, false, true};
     case BPF_FUNC_probe_read_kernel:
       return ServedCall{"uscope_copy"};
     case BPF_FUNC_probe_read_kernel_str:
@@ -78,7 +78,7 @@ std::optional<ServedCall> served_call(int32_t helper) {
     case codegen::kParentProcess:
       return ServedCall{"uscope_parent"};
     case codegen::kUnwindStack:
-      return ServedCall{"uscope_unwind", kAllRegisters, true};
+      return ServedCall{"uscope_unwind", kAllRegisters, true, true};
     case codegen::kEnterFunction:
       return ServedCall{"uscope_enter", 0, true};
     case codegen::kLeaveFunction:

@@ -15,6 +15,7 @@ struct ServedCall {
   std::string_view symbol;     // in the blob
   uint32_t context_words = 0;  // words of Registers that it reads
   bool needs_site = false;
+  bool reads_memory = false;
 };
 
 // Nothing: not served.

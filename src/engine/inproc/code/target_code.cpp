@@ -1,5 +1,6 @@
 #include "engine/inproc/code/target_code.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/inproc/code/code_facts.h"
@@ -45,6 +46,7 @@ class CompiledCode : public TargetCode {
     TRY(measured_, emit(kSomewhere, {{kSomewhere / 2}, {kSomewhere / 4}, {}}));
     plan_.shared_bytes = shared_.bytes;
     plan_.private_bytes = kPrivateBytes;
+    plan_.reads_memory = std::ranges::any_of(facts_, &CodeFacts::reads_memory);
     plan_.code_bytes = round_up(kCodeStart + measured_.bytes.size(), kPage);
     return {};
   }
@@ -63,6 +65,8 @@ class CompiledCode : public TargetCode {
     header.alive = kAlive;
     header.shared = places.shared.value;
     header.is_own = process == Process::Own;
+    header.load_gate = places.load_gate ? places.load_gate->value : 0;
+    header.may_grow = {places.known.may_grow.begin.value, places.known.may_grow.end.value};
     header.first_stack = {places.known.first_stack.begin.value, places.known.first_stack.end.value};
     for (size_t i = 0; i < places.known.constant.size() && i < kMostConstant; i++)
       header.constant[i] = {places.known.constant[i].begin.value, places.known.constant[i].end.value};

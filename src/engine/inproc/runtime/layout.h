@@ -114,7 +114,12 @@ struct PrivateHeader {
   // first thread's stack as it was at the attach, from where it grows downwards; and what never changes.
   AddressRange first_stack;
   AddressRange constant[kMostConstant];  // unused ones are empty
-  uint64_t reserved[502 - 2 * kMostConstant];
+  // Where a load may fail: called with an address that is a multiple of 8 in rsi and 0 in rdi, returns what
+  // is there in rax, or with something else in rdi. 0: there is no such place. Not for what is in `may_grow`:
+  // the kernel would make the stack grow for it.
+  uint64_t load_gate;
+  AddressRange may_grow;
+  uint64_t reserved[499 - 2 * kMostConstant];
 };
 static_assert(sizeof(PrivateHeader) == 4096);
 

@@ -12,7 +12,9 @@
 #include <map>
 #include <set>
 
+#include "engine/inproc/runtime/layout.h"
 #include "engine/inproc/target/known_memory.h"
+#include "process/load_gate.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -112,6 +114,7 @@ Result<Fd> Deployment::map_memory() {
   places_.shared = mapped.pieces[0].where.start;
   places_.private_memory = mapped.pieces[1].where.start;
   places_.known = find_known_memory(pid_);
+  places_.load_gate.reset();
   TRY(remote_, process::RemoteMemory::open(pid_));
   return std::move(mapped.memory);
 }
@@ -250,6 +253,31 @@ Result<Fd> Deployment::map_clusters(std::vector<Cluster>& clusters, size_t patch
   return std::move(mapped.memory);
 }
 
+// The process's memory can be read through it once these are in place.
+std::vector<Patch> Deployment::load_gate_patches() const {
+  auto gate = code_.plan().reads_memory ? process::find_load_gate() : std::nullopt;
+  auto maps = process::Maps::of(pid_);
+  const process::Mapping* vdso = gate && maps ? maps->find_path("[vdso]") : nullptr;
+  if (vdso == nullptr || vdso->size() < gate->load + gate->load_original.size()) return {};
+  auto patch_of = [&](uint32_t offset, Bytes original, Bytes replacement) {
+    Patch patch;
+    patch.address = vdso->start + offset;
+    patch.size = uint8_t(original.size());
+    patch.goes_last = true;
+    std::ranges::copy(original, patch.original.begin());
+    std::ranges::copy(replacement, patch.replacement.begin());
+    return patch;
+  };
+  return {patch_of(gate->load, gate->load_original, process::LoadGate::load_code),
+          patch_of(gate->landing, gate->landing_original, process::LoadGate::landing_code)};
+}
+
+Status Deployment::open_load_gate(ProcessAddr gate, process::RemoteMemory& remote) {
+  places_.load_gate = gate;
+  const ProcessAddr word = places_.private_memory + offsetof(PrivateHeader, load_gate);
+  return remote.write(word, as_bytes({reinterpret_cast<const char*>(&gate.value), sizeof gate.value}));
+}
+
 Status Deployment::install(std::vector<Target>& targets, const std::vector<Cluster>& clusters,
                            const Fd& memory, AttachReport& report) {
   const Clock::time_point began = Clock::now();
@@ -289,14 +317,21 @@ Status Deployment::install(std::vector<Target>& targets, const std::vector<Clust
     TRY_STATUS(write_all(memory, area.bytes, offset + stubs_at));
   }
   // From here on the probes are on. Only once: threads change what is in it.
-  if (!is_on_) TRY_STATUS(remote.write(places_.private_memory, code_.private_header(places_)));
+  const bool is_first = !is_on_;
+  if (is_first) TRY_STATUS(remote.write(places_.private_memory, code_.private_header(places_)));
   is_on_ = true;
+  const std::vector<Patch> gate = is_first ? load_gate_patches() : std::vector<Patch>();
+  patches.insert(patches.end(), gate.begin(), gate.end());
   std::ranges::sort(patches, {}, &Patch::address);
   timing_.building_ns = since(began);
   TRY(InstallReport installed, guardian_->install(patches, go_runtimes, semaphores));
   timing_.add_stop(installed.stopped_ns);
   timing_.moved_threads = installed.moved_threads;
   timing_.moved_frames = installed.moved_frames;
+  const bool has_gate = !gate.empty() && std::ranges::none_of(installed.refused, [&](const auto& refusal) {
+    return patches[refusal.patch].goes_last;
+  });
+  if (has_gate) TRY_STATUS(open_load_gate(gate.front().address, remote));
   for (const InstallReport::Refusal& refusal : installed.refused)
     for (Target& target : targets)
       if (target.sample.address == patches[refusal.patch].address) target.sample = {};
@@ -316,7 +351,8 @@ Status Deployment::bring_in(AttachReport& report) {
   for (const Target& target : targets)
     records += 2 * files_[target.file].plan.patches.size() + target.semaphores.size();
   if (records == 0) return {};
-  TRY(Fd memory, map_clusters(clusters, records));
+  constexpr size_t kGatePatches = 2;
+  TRY(Fd memory, map_clusters(clusters, records + kGatePatches));
   TRY_STATUS(install(targets, clusters, memory, report));
   std::ranges::move(targets, std::back_inserter(targets_));
   return {};

@@ -38,7 +38,7 @@ class Deployment {
   std::span<uint8_t> shared() const { return shared_; }
   const TargetCode& code() const { return code_; }
   ProcessAddr private_memory() const { return places_.private_memory; }
-  const KnownMemory& known_memory() const { return places_.known; }
+  const MemoryPlaces& places() const { return places_; }
 
   // What attach() would refuse, without touching the process; the attach() of the same attachments that
   // follows does not plan again.
@@ -92,6 +92,8 @@ class Deployment {
   Result<Fd> map_memory();
   Status share(Fd memory);
   Status bring_in(AttachReport& report);
+  std::vector<Patch> load_gate_patches() const;
+  Status open_load_gate(ProcessAddr gate, process::RemoteMemory& remote);
 
   // One loading of one file with sites in it.
   struct Target {

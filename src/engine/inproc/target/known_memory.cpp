@@ -51,9 +51,14 @@ bool has_sections(const std::string& path) {
 
 KnownMemory known_memory_in(const process::Maps& maps, std::string_view executable, uint64_t file_bytes) {
   KnownMemory known;
+  ProcessAddr below;  // the end of what is mapped before
   for (const process::Mapping& each : maps.all()) {
     const process::Permissions& may = each.perms;
-    if (each.path == "[stack]" && may.read) known.first_stack = {each.start, each.end};
+    if (each.path == "[stack]" && may.read) {
+      known.first_stack = {each.start, each.end};
+      known.may_grow = {below, each.end};
+    }
+    below = each.end;
     // What a program can write to it may also protect, piece by piece.
     const bool is_constant = each.kind == process::MappingKind::File && may.read && !may.write && !may.shared;
     if (!is_constant || executable.empty() || each.path_as_shown != executable) continue;
@@ -69,9 +74,10 @@ KnownMemory known_memory_in(const process::Maps& maps, std::string_view executab
   return known;
 }
 
-std::string how_memory_is_read(const KnownMemory& known) {
+std::string how_memory_is_read(const MemoryPlaces& places) {
+  if (places.load_gate) return "memory is read by loads, which the kernel lets fail without a signal";
   uint64_t bytes = 0;
-  for (const KnownMemory::Range& range : known.constant) bytes += range.end - range.begin;
+  for (const KnownMemory::Range& range : places.known.constant) bytes += range.end - range.begin;
   const std::string constants =
       bytes > 0 ? fmt::format("from the executable's {} KB of constants and ", bytes >> 10) : "";
   const char* why = bytes > 0 ? "" : " (its executable is packed, or on no file system of this machine's)";

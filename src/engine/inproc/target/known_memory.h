@@ -22,6 +22,6 @@ KnownMemory find_known_memory(pid_t pid);
 KnownMemory known_memory_in(const process::Maps& maps, std::string_view executable, uint64_t file_bytes);
 
 // How reads are done, as a sentence's part.
-std::string how_memory_is_read(const KnownMemory& known);
+std::string how_memory_is_read(const MemoryPlaces& places);
 
 }  // namespace uscope::engine::inproc

@@ -135,6 +135,7 @@ std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRu
     out.put(patch.size);
     out.put(uint8_t(patch.hole_offset ? *patch.hole_offset + 1 : 0));
     out.put(patch.via);
+    out.put(patch.goes_last);
     out.put(patch.original);
     out.put(patch.replacement);
     out.put_all(patch.places);
@@ -159,6 +160,7 @@ Result<InstallRequest> decode_install_request(Bytes body) {
     patch.size = reader.u8();
     if (const uint8_t hole = reader.u8(); hole != 0) patch.hole_offset = uint8_t(hole - 1);
     patch.via = reader.read<ProcessAddr>();
+    patch.goes_last = reader.u8() != 0;
     patch.original = reader.read<decltype(patch.original)>();
     patch.replacement = reader.read<decltype(patch.replacement)>();
     auto places = read_all<Patch::Place>(reader);

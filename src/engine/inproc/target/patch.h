@@ -22,6 +22,8 @@ struct Patch {
   std::optional<uint8_t> hole_offset;
   // The hole that a short jump leads to; without that patch this one must not be made. 0: none.
   ProcessAddr via;
+  // Our own code uses it: it goes only when no thread is in that code any more, in the stop that unmaps it.
+  bool goes_last = false;
   std::array<uint8_t, max_patch_size> original{};
   std::array<uint8_t, max_patch_size> replacement{};
   // The instructions behind the first one that the patch destroys, ascending: a thread found at `original`

@@ -24,13 +24,14 @@ class Removal {
   Removal(pid_t pid, const std::vector<JournalContents>& journals) : pid_(pid) {
     report_.sessions = journals.size();
     for (const JournalContents& journal : journals) {
-      patches_.insert(patches_.end(), journal.patches.begin(), journal.patches.end());
+      for (const Patch& patch : journal.patches) (patch.goes_last ? last_ : patches_).push_back(patch);
       mappings_.insert(mappings_.end(), journal.mappings.begin(), journal.mappings.end());
       code_.insert(code_.end(), journal.code.begin(), journal.code.end());
       stacks_.insert(stacks_.end(), journal.stacks.begin(), journal.stacks.end());
       semaphores_.insert(semaphores_.end(), journal.semaphores.begin(), journal.semaphores.end());
     }
     std::ranges::sort(patches_, {}, &Patch::address);
+    for (const Patch& patch : last_) code_.push_back({patch.address, patch.size});
   }
 
   Result<RemoveReport> run(const RemoveOptions& options);
@@ -39,7 +40,7 @@ class Removal {
  private:
   Status stop_once(process::SeizedProcess& process);
   bool is_still_there(const process::Maps& maps) const;
-  void restore(process::SeizedProcess& process);
+  void restore(process::SeizedProcess& process, std::span<const Patch> patches);
   void count_semaphores_down(process::SeizedProcess& process);
   Status lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames);
   std::optional<ProcessAddr> out_of_hole(ProcessAddr at) const;
@@ -48,6 +49,7 @@ class Removal {
 
   pid_t pid_;
   std::vector<Patch> patches_;  // by address
+  std::vector<Patch> last_;     // those that our own code uses
   std::vector<AddressSpan> mappings_, code_, stacks_;
   std::vector<ProcessAddr> semaphores_;  // that are still to be counted down
   RemoveReport report_;
@@ -61,16 +63,15 @@ bool Removal::is_still_there(const process::Maps& maps) const {
   });
 }
 
-void Removal::restore(process::SeizedProcess& process) {
+void Removal::restore(process::SeizedProcess& process, std::span<const Patch> patches) {
   TextWriter text(process.memory());
-  std::vector<bool> is_ours(patches_.size(), false);
-  report_.changed = 0;
-  text.read(patches_, [&](size_t i, Bytes now) {
-    is_ours[i] = std::ranges::equal(now, patches_[i].replacement_bytes());
-    if (!is_ours[i] && !now.empty() && !std::ranges::equal(now, patches_[i].original_bytes()))
+  std::vector<bool> is_ours(patches.size(), false);
+  text.read(patches, [&](size_t i, Bytes now) {
+    is_ours[i] = std::ranges::equal(now, patches[i].replacement_bytes());
+    if (!is_ours[i] && !now.empty() && !std::ranges::equal(now, patches[i].original_bytes()))
       ++report_.changed;
   });
-  text.write(patches_, [&](size_t i) { return is_ours[i] ? patches_[i].original_bytes() : Bytes(); });
+  text.write(patches, [&](size_t i) { return is_ours[i] ? patches[i].original_bytes() : Bytes(); });
   report_.restored += uint64_t(std::ranges::count(is_ours, true));
 }
 
@@ -130,9 +131,11 @@ Status Removal::stop_once(process::SeizedProcess& process) {
   if (!is_still_there(maps)) return {};
   SignalFrames frames(process.memory(), maps);
   TRY_STATUS(lead_out_of_holes(process, frames));
-  restore(process);
+  report_.changed = 0;
+  restore(process, patches_);
   report_.is_clean = !is_in_use(process, frames);
   if (!report_.is_clean) return {};
+  restore(process, last_);
   // In the stop in which the journal goes that says so: nobody counts them down twice.
   count_semaphores_down(process);
   return unmap(process);

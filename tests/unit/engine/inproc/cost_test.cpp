@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "unit/engine/inproc/emulated_gate.h"
 #include "unit/engine/inproc/traced.h"
 
 namespace uscope::engine::inproc {
@@ -80,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
 struct TextCase {
   const char* what;
   const char* script;
-  enum { Constant, Stack, Heap } where;
+  enum { Constant, Stack, Heap, HeapByGate } where;
   double most;
 };
 
@@ -96,6 +97,7 @@ TEST_P(CostOfText, AsKey) {
                                                        : on_heap.data();
   const double plain = ns_per_call(100000, [&](uint64_t) { tiny_text(text); });
   Traced traced(given.script);
+  if (given.where == TextCase::HeapByGate) traced.process.set_load_gate(EmulatedGate().address());
   traced.process.patch(reinterpret_cast<void*>(&tiny_text), {{0, 0, true, false}}, {});
   const double probed = ns_per_call(100000, [&](uint64_t) { tiny_text(text); });
   printf("%-40s %6.2f ns over %.2f\n", given.what, probed - plain, plain);
@@ -114,7 +116,11 @@ INSTANTIATE_TEST_SUITE_P(
                     TextCase{"@[str(arg0)], a constant", "uprobe:/a:f { @[str(arg0)] = count(); }",
                              TextCase::Constant, 900},
                     TextCase{"@[str(arg0)], on the heap", "uprobe:/a:f { @[str(arg0)] = count(); }",
-                             TextCase::Heap, 10000}));
+                             TextCase::Heap, 10000},
+                    TextCase{"@[str(arg0, 17)], on the heap, by the gate",
+                             "uprobe:/a:f { @[str(arg0, 17)] = count(); }", TextCase::HeapByGate, 500},
+                    TextCase{"@[str(arg0)], on the heap, by the gate",
+                             "uprobe:/a:f { @[str(arg0)] = count(); }", TextCase::HeapByGate, 900}));
 
 TEST(Cost, OfARecord) {
   const double plain = ns_per_call(100000, [](uint64_t i) { tiny(i); });

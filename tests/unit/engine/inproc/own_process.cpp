@@ -67,7 +67,7 @@ OwnProcess::OwnProcess(const codegen::Program& program) {
     give_up("mapping");
   shared_ = {static_cast<uint8_t*>(shared), plan.shared_bytes};
   private_ = static_cast<uint8_t*>(own);
-  places_ = {{uint64_t(shared)}, {uint64_t(own)}, find_known_memory(getpid()), {}};
+  places_ = {{uint64_t(shared)}, {uint64_t(own)}, find_known_memory(getpid()), {}, {}};
   area_bytes_ = plan.code_bytes + kStubRoom;
   area_ = map_near(uint64_t(&give_up), area_bytes_);
   if (!area_) give_up("no room near the code");
@@ -153,6 +153,10 @@ void OwnProcess::patch(const void* function, const std::vector<Probe>& at_entry,
     patched_.push_back({at, std::vector<uint8_t>(at, at + jump->size())});
     std::memcpy(at, jump->data(), jump->size());
   }
+}
+
+void OwnProcess::set_load_gate(uint64_t gate) {
+  reinterpret_cast<PrivateHeader*>(private_)->load_gate = gate;
 }
 
 void OwnProcess::unpatch() {

@@ -35,6 +35,9 @@ class OwnProcess {
   void patch(const void* function, const std::vector<Probe>& at_entry, const std::vector<Probe>& at_exit);
   void unpatch();
 
+  // Reads go through it from now on, see PrivateHeader::load_gate.
+  void set_load_gate(uint64_t gate);
+
   // The code as uscope itself runs BEGIN.
   void run(uint32_t code);
 

@@ -7,11 +7,22 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "engine/inproc/runtime/hash_map.h"
 #include "engine/inproc/target/known_memory.h"
+#include "unit/engine/inproc/emulated_gate.h"
 #include "unit/engine/inproc/traced.h"
+
+asm(R"(
+.pushsection .text
+.globl uscope_test_gate_load, uscope_test_gate_landing
+uscope_test_gate_load: mov (%rsi), %rax
+  ret
+uscope_test_gate_landing: ret
+.popsection
+)");
 
 namespace uscope::engine::inproc {
 namespace {
@@ -23,7 +34,8 @@ namespace {
 
 // What str(arg0) was when arg1 was `number`.
 struct Texts {
-  explicit Texts(const std::string& script) : traced(script) {
+  explicit Texts(const std::string& script, bool has_gate = false) : traced(script) {
+    if (has_gate) traced.process.set_load_gate(gate.emplace().address());
     traced.process.patch_entry(reinterpret_cast<void*>(&take), {});
   }
   std::string of(uint64_t number) const {
@@ -33,8 +45,14 @@ struct Texts {
     const auto& value = (*entry)->values[0];
     return std::string(value.begin(), std::ranges::find(value, 0));
   }
+  std::optional<EmulatedGate> gate;
   Traced traced;
 };
+
+// Where the kernel reads for us, and where it lets a load fail.
+class ReadingEitherWay : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Reading, ReadingEitherWay, testing::Values(false, true),
+                         [](const auto& way) { return way.param ? "ThroughTheGate" : "ByTheKernel"; });
 
 constexpr const char* kText = "uprobe:/a:f { @s[arg1] = str(arg0, 200); }";
 
@@ -55,8 +73,8 @@ TEST(Reading, AnAddressOfTheKernelsIsNone) {
   EXPECT_EQ(copies.total("@same"), 1u);
 }
 
-TEST(Reading, TakesTextsFromEverywhere) {
-  Texts texts(kText);
+TEST_P(ReadingEitherWay, TakesTextsFromEverywhere) {
+  Texts texts(kText, GetParam());
   static const char kConstant[] = "a constant";
   char on_stack[3 * 4096] = "at the near end";
   std::strcpy(on_stack + 2 * 4096, "some pages up");
@@ -81,8 +99,8 @@ TEST(Reading, TakesTextsFromEverywhere) {
   EXPECT_EQ(texts.of(7), "at the near end");
 }
 
-TEST(Reading, OfEveryLengthAndPlace) {
-  Texts texts(kText);
+TEST_P(ReadingEitherWay, OfEveryLengthAndPlace) {
+  Texts texts(kText, GetParam());
   char text[600];
   static char pages[2 * 4096];
   for (size_t length = 0; length < 300; length++) {
@@ -96,8 +114,8 @@ TEST(Reading, OfEveryLengthAndPlace) {
   }
 }
 
-TEST(Reading, GivesNothingForBadPointers) {
-  Texts texts(kText);
+TEST_P(ReadingEitherWay, GivesNothingForBadPointers) {
+  Texts texts(kText, GetParam());
   auto* page =
       static_cast<char*>(mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(page, MAP_FAILED);
@@ -117,9 +135,50 @@ TEST(Reading, GivesNothingForBadPointers) {
   for (uint64_t i = 2; i < number; i++) EXPECT_EQ(texts.of(i), "") << i;
 }
 
+TEST_P(ReadingEitherWay, NumbersAndWholeStructs) {
+  Traced traced(
+      "struct s { uint64 a[5]; uint8 b; } uprobe:/a:f { @n[arg1] = *(uint64*)arg0; "
+      "@m[arg1] = *(uint16*)(arg0 + 3); $s = *(struct s*)arg0; @k[arg1] = $s.a[4]; @j[arg1] = $s.b; }");
+  std::optional<EmulatedGate> gate;
+  if (GetParam()) traced.process.set_load_gate(gate.emplace().address());
+  traced.process.patch_entry(reinterpret_cast<void*>(&take), {});
+  auto* page = static_cast<uint8_t*>(
+      mmap(nullptr, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(page, MAP_FAILED);
+  for (int i = 0; i < 4096; i++) page[i] = uint8_t(i * 7);
+  munmap(page + 4096, 4096);
+  for (uint64_t at = 4096 - 64; at < 4096; at++) take(page + at, at);
+  auto bytes_at = [&](uint64_t at, uint64_t size) {
+    uint64_t value = 0;
+    if (at + size <= 4096) std::memcpy(&value, page + at, size);
+    return value;
+  };
+  for (uint64_t at = 4096 - 64; at < 4096; at++) {
+    EXPECT_EQ(traced.total("@n", at), bytes_at(at, 8)) << at;
+    EXPECT_EQ(traced.total("@m", at), bytes_at(at + 3, 2)) << at;
+    const bool is_whole = at + 48 <= 4096;
+    EXPECT_EQ(traced.total("@k", at), is_whole ? bytes_at(at + 32, 8) : 0) << at;
+    EXPECT_EQ(traced.total("@j", at), is_whole ? bytes_at(at + 40, 1) : 0) << at;
+  }
+  munmap(page, 4096);
+}
+
+// The kernel makes the first thread's stack grow for whoever touches what is below it.
+TEST(Reading, NeverMakesTheStackGrow) {
+  const KnownMemory before = find_known_memory(getpid());
+  Texts texts(kText, true);
+  const uint64_t faults = EmulatedGate::faults;
+  for (uint64_t below = 4096; below < 512 * 1024; below += 4096)
+    take(reinterpret_cast<void*>(before.first_stack.begin.value - below), below);
+  EXPECT_EQ(EmulatedGate::faults, faults);
+  EXPECT_EQ(texts.of(8192), "");
+  EXPECT_EQ(find_known_memory(getpid()).first_stack.begin, before.first_stack.begin);
+  EXPECT_GT(before.first_stack.begin.value, before.may_grow.begin.value);
+}
+
 // A stack without C library's structure on top, and one that ends right behind what is asked for.
-TEST(Reading, FromAStackOfTheProgramsOwn) {
-  Texts texts(kText);
+TEST_P(ReadingEitherWay, FromAStackOfTheProgramsOwn) {
+  Texts texts(kText, GetParam());
   constexpr size_t kStack = 64 * 4096;
   auto* stack = static_cast<char*>(
       mmap(nullptr, kStack + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -180,6 +239,8 @@ TEST(KnownMemory, IsTheExecutablesOwnAndTheFirstStack) {
   EXPECT_EQ(known.constant[1].end.value, 0x55d00000c800u) << "the file is no longer";
   EXPECT_EQ(known.first_stack.begin.value, 0x7ffe00000000u);
   EXPECT_EQ(known.first_stack.end.value, 0x7ffe00021000u);
+  EXPECT_EQ(known.may_grow.begin.value, 0x7f0000011000u) << "down to what is mapped below it";
+  EXPECT_EQ(known.may_grow.end.value, 0x7ffe00021000u);
   EXPECT_TRUE(known_memory_in(maps, "", 0xc800).constant.empty());
   EXPECT_TRUE(known_memory_in(maps, "/bin/other", 0xc800).constant.empty());
 }

@@ -1,5 +1,6 @@
-// Reading the target's memory. A bad address gives an error, never a fault: the kernel reads for us, unless
-// the bytes lie where they are known to be mapped.
+// Reading the target's memory. A bad address gives an error, never a fault that the target could see: loads
+// go to where memory is known to be mapped, or through the gate where the kernel lets them fail; where it has
+// no such gate, the kernel reads for us. See docs/decisions/inproc-reads.md.
 #include "engine/inproc/runtime/in_target/calls.h"
 
 namespace uscope::engine::inproc {
@@ -11,6 +12,25 @@ constexpr uint64_t kPage = 4096;
 struct Range {
   uint64_t address, size;
 };
+
+int64_t fault(uint8_t* to, uint64_t size) {
+  zero_bytes(to, size);
+  return kFault;
+}
+
+void store_bytes(uint8_t* to, uint64_t word, uint64_t size) {
+  if (size == 8) {
+    __builtin_memcpy(to, &word, 8);
+    return;
+  }
+  for (uint64_t i = 0; i < size; i++, word >>= 8) to[i] = uint8_t(word);
+}
+
+// A word with a bit in the first byte that is 0, and none before it.
+uint64_t nuls_of(uint64_t word) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
+  return (word - kOnes) & ~word & kHighs;
+}
 
 // How many bytes from the start could be read.
 uint64_t read_remote(const Slot* slot, uint8_t* to, uint64_t from, uint64_t size) {
@@ -35,6 +55,49 @@ uint64_t read_remote(const Slot* slot, uint8_t* to, uint64_t from, uint64_t size
   return done;
 }
 
+// The eight bytes at an address that is a multiple of 8.
+struct GuardedWord {
+  uint64_t word, fault;
+};
+inline GuardedWord load_guarded(uint64_t gate, uint64_t from) {
+  GuardedWord got{0, 0};
+  __asm__ volatile("call *%[gate]"
+                   : "=&a"(got.word), "+D"(got.fault), "+S"(from)
+                   : [gate] "r"(gate)
+                   : "rdx", "cc", "memory");
+  return got;
+}
+
+// 0: there is none, or it is not for these bytes.
+uint64_t gate_for(const Slot* slot, uint64_t from, uint64_t size) {
+  const auto* header = (const PrivateHeader*)slot->home;
+  const AddressRange& grows = header->may_grow;
+  return from < grows.end && from + size > grows.begin ? 0 : header->load_gate;
+}
+
+// How many bytes from the start could be read; of a text, up to its first NUL and with it (`ends` says that
+// there was one), and nothing of what lies behind it.
+template <bool kIsText>
+uint64_t read_guarded(uint64_t gate, uint8_t* to, uint64_t from, uint64_t size, bool* ends = nullptr) {
+  for (uint64_t done = 0; done < size;) {
+    const uint64_t at = from + done, before = at % 8;
+    GuardedWord got = load_guarded(gate, at - before);
+    if (got.fault) return done;
+    got.word >>= before * 8;
+    const uint64_t left = size - done, have = 8 - before < left ? 8 - before : left;
+    const uint64_t nuls = kIsText ? nuls_of(got.word) : 0;
+    const uint64_t text = nuls ? uint64_t(__builtin_ctzll(nuls)) / 8 : 8;
+    if (text < have) {
+      store_bytes(to + done, got.word, text + 1);
+      *ends = true;
+      return done + text + 1;
+    }
+    store_bytes(to + done, got.word, have);
+    done += have;
+  }
+  return size;
+}
+
 // Whether a page is the thread's stack too: all from there to what is known is mapped.
 bool extend_stack(Slot* slot, uint64_t page) {
   if (!is_all_mapped(slot, page, slot->stack.begin)) return false;
@@ -54,11 +117,10 @@ bool is_certain(Slot* slot, uint64_t from, uint64_t size) { return size <= certa
 
 // Up to the first NUL and with it, at most `most` bytes; how many. 0: there is none in them.
 uint64_t copy_until_nul(uint8_t* to, const uint8_t* from, uint64_t most) {
-  constexpr uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
   uint64_t at = 0;
   for (; at + 8 <= most; at += 8) {
     uint64_t word = load_word(from + at);
-    const uint64_t nuls = (word - kOnes) & ~word & kHighs;
+    const uint64_t nuls = nuls_of(word);
     if (nuls == 0) {
       __builtin_memcpy(to + at, &word, 8);
       continue;
@@ -87,26 +149,34 @@ uint64_t certain_bytes(Slot* slot, uint64_t from) {
   return 0;
 }
 
+bool load_through_gate(const Slot* slot, uint8_t* to, uint64_t from, uint64_t size) {
+  const uint64_t gate = gate_for(slot, from, size);
+  return gate && read_guarded<false>(gate, to, from, size) == size;
+}
+
 // The bytes up to the first NUL, at most size with it; returns how many, with the NUL.
 static int64_t read_text(uint8_t* to, uint64_t size, uint64_t from, Slot* slot) {
   const uint64_t certain = certain_bytes(slot, from);
   uint64_t have = certain < size ? certain : size, length = have;
   if (have > 0)
     if (const uint64_t got = copy_until_nul(to, (const uint8_t*)from, have)) return int64_t(got);
+  if (from < kPage || from + size < from) return fault(to, size);
+  if (const uint64_t gate = gate_for(slot, from, size)) {
+    bool ends = false;
+    length = have += read_guarded<true>(gate, to + have, from + have, size - have, &ends);
+    if (ends) return int64_t(have);
+    if (have < size) return fault(to, size);
+  }
   // Most texts are short.
   constexpr uint64_t kFirst = 128;
   for (uint64_t most = size < 2 * kFirst ? size : kFirst; length == have && have < size; most = size) {
-    if (from < kPage || from + size < from) break;
     const uint64_t wanted = most < size - have ? most : size - have;
     const uint64_t got = read_remote(slot, to + have, from + have, wanted);
     have += got;
     while (length < have && to[length] != 0) length++;
     if (got < wanted) break;
   }
-  if (length == have && have < size) {
-    zero_bytes(to, size);
-    return kFault;
-  }
+  if (length == have && have < size) return fault(to, size);
   if (length == size) length = size - 1;
   // Nothing of what lies behind the text in the program's memory.
   zero_bytes(to + length, have - length);
@@ -121,11 +191,10 @@ int64_t uscope_read(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_
     copy_bytes(to, (const uint8_t*)from, size);
     return 0;
   }
-  if (from < kPage || from + size < from || read_remote(slot, to, from, size) != size) {
-    zero_bytes(to, size);
-    return kFault;
-  }
-  return 0;
+  if (from < kPage || from + size < from) return fault(to, size);
+  const uint64_t gate = gate_for(slot, from, size);
+  const uint64_t got = gate ? read_guarded<false>(gate, to, from, size) : read_remote(slot, to, from, size);
+  return got == size ? 0 : fault(to, size);
 }
 
 int64_t uscope_read_text(uint8_t* to, uint64_t size, uint64_t from, uint64_t, uint64_t, Slot* slot) {

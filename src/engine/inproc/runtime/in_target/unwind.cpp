@@ -23,8 +23,8 @@ constexpr uint64_t kExact = uint64_t(1) << 63;
 // Beside the rules: by frame pointer, in a file and in a JIT's code.
 constexpr uint32_t kByFramePointer = 0xfffffffe, kNoPlace = 0xffffffff;
 
-// The stack's words: as they are where memory is certain to be there, else a piece that the kernel has
-// copied.
+// The stack's words: as they are where memory is certain to be there, else through the gate, else in a piece
+// that the kernel has copied.
 class StackWords {
  public:
   explicit StackWords(Slot* slot) : slot_(slot) { move_to(slot->busy & ~(kPage - 1)); }
@@ -43,10 +43,10 @@ class StackWords {
   bool move_to(uint64_t at) {
     if (at < kPage || at >= kHighest) return false;
     const uint64_t certain = certain_bytes(slot_, at);
-    if (certain < 8) return copy(at);
+    if (certain < 8 && !load_through_gate(slot_, copy_, at, 8)) return copy(at);
     begin_ = at;
-    have_ = certain;
-    from_ = (const uint8_t*)at;
+    have_ = certain < 8 ? 8 : certain;
+    from_ = certain < 8 ? copy_ : (const uint8_t*)at;
     return true;
   }
 
