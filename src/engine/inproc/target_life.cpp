@@ -30,7 +30,8 @@ TargetLife::TargetLife(pid_t pid, Deployment& deployment, FactsSource facts, Lif
       facts_(std::move(facts)),
       options_(std::move(options)),
       hook_codes_{library_code, exec_code, false, bool(options_.exec)},
-      board_(deployment.shared()) {
+      board_(deployment.shared()),
+      threads_(pid, deployment) {
   header().pid = uint32_t(pid_);
   header().inner_pid = inner_pid(pid_);
   header().follows_forks = options_.follows_forks;
@@ -108,9 +109,10 @@ void TargetLife::look() {
   if (is_over_) return;
   if (!deployment_.is_in_place()) return is_alive() ? after_exec(false) : void(is_over_ = true);
   if (auto notice = board_.take()) take_notice(*notice);
+  threads_.look();
   if (!std::exchange(said_too_many_threads_, header().hits_without_slot != 0) && said_too_many_threads_)
     news_.push_back(fmt::format(
-        "process {} has had more than {} threads: those beyond are not traced, and what they hit is "
+        "process {} has more than {} threads at once: those beyond are not traced, and what they hit is "
         "counted as lost",
         pid_, deployment_.code().shared_plan().thread_limit - 1));
   const Clock::time_point now = Clock::now();

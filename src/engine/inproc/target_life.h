@@ -15,6 +15,7 @@
 #include "engine/inproc/runtime/notice_board.h"
 #include "engine/inproc/target/deployment.h"
 #include "engine/inproc/target/hooks.h"
+#include "engine/inproc/thread_upkeep.h"
 
 namespace uscope::engine::inproc {
 
@@ -71,6 +72,7 @@ class TargetLife {
   LifeOptions options_;
   HookCodes hook_codes_;
   NoticeBoard board_;
+  ThreadUpkeep threads_;
   std::vector<Attachment> attachments_;
   std::function<void()> when_libraries_change_;
   bool is_attached_ = false, is_over_ = false, shows_thread_ids_ = false;

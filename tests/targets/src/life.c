@@ -14,7 +14,7 @@
 //   reopen FILE K K times the same, with something mapped in between so that it comes to lie elsewhere
 //   keep FILE N   dlopen and N calls, without dlclose
 //   threads T N   T threads one after the other, each calls work() N times
-//   crowd T N     T threads at once, each calls work() N times
+//   crowd T N     T threads at once, each calls work() N times; none ends before all have
 //   sleep MS      does nothing
 //   undumpable    is not to be looked into (PR_SET_DUMPABLE)
 //   filter        from now on a seccomp filter kills the process when it maps memory
@@ -138,15 +138,24 @@ static void do_reopen(const char* file, long times) {
   }
 }
 
+static pthread_barrier_t all_there;
+
 static void* thread_work(void* n) {
   work_often((long)n);
   return NULL;
 }
 
+static void* crowd_work(void* n) {
+  work_often((long)n);
+  pthread_barrier_wait(&all_there);
+  return NULL;
+}
+
 static void do_threads(long count, long n, int at_once) {
   pthread_t* threads = calloc((size_t)count, sizeof *threads);
+  if (at_once) pthread_barrier_init(&all_there, NULL, (unsigned)count);
   for (long i = 0; i < count; i++) {
-    expect(pthread_create(&threads[i], NULL, thread_work, (void*)n) == 0, "pthread_create");
+    expect(pthread_create(&threads[i], NULL, at_once ? crowd_work : thread_work, (void*)n) == 0, "pthread_create");
     if (!at_once) pthread_join(threads[i], NULL);
   }
   for (long i = 0; at_once && i < count; i++) pthread_join(threads[i], NULL);

@@ -95,10 +95,51 @@ void emit_forked(Assembler& out, const AreaPlaces& places, Label on, Label off) 
   out.jmp(off);
 }
 
+// A number for the thread, the lowest that is free, and with it the slot: rdx is its entry, rcx its tag ->
+// rdx = the slot. A handler that comes meanwhile finds an entry without a slot.
+void emit_take_slot(Assembler& out, const SharedRoutines& routines, const AreaPlaces& places, Label done,
+                    Label none) {
+  constexpr auto kFree = int32_t(offsetof(SharedHeader, free_threads));
+  Label word = out.newLabel(), bit = out.newLabel(), taken = out.newLabel();
+  out.mov(x86::rsi, x86::ptr(routines.private_memory));
+  out.xor_(x86::eax, x86::eax);
+  out.cmp(x86::qword_ptr(x86::rsi, offsetof(PrivateHeader, is_own)), 0);
+  out.jne(taken);
+  out.movabs(x86::rsi, imm(places.shared));
+  out.xor_(x86::ebx, x86::ebx);
+  out.bind(word);
+  out.mov(x86::rax, x86::qword_ptr(x86::rsi, x86::rbx, 3, kFree));
+  out.bsf(x86::rax, x86::rax);
+  out.jne(bit);
+  out.inc(x86::ebx);
+  out.cmp(x86::ebx, imm(std::size(SharedHeader{}.free_threads)));
+  out.jb(word);
+  out.movabs(x86::rax, imm(kEndedThread));
+  out.mov(x86::qword_ptr(x86::rdx, offsetof(ThreadEntry, tag)), x86::rax);
+  out.lock().inc(x86::qword_ptr(x86::rsi, offsetof(SharedHeader, hits_without_slot)));
+  out.jmp(none);
+  out.bind(bit);
+  out.shl(x86::ebx, 6);
+  out.or_(x86::eax, x86::ebx);
+  out.shr(x86::ebx, 6);
+  out.lock().btr(x86::dword_ptr(x86::rsi, kFree), x86::eax);
+  out.jnc(word);
+  out.mov(x86::rsi, x86::ptr(routines.private_memory));
+  out.bind(taken);
+  out.shl(x86::rax, imm(kSlotShift));
+  out.lea(x86::rax, x86::ptr(x86::rax, x86::rsi, 0, kFirstSlotHeader));
+  out.mov(x86::qword_ptr(x86::rax, offsetof(Slot, claimed)), x86::rcx);
+  out.mov(x86::qword_ptr(x86::rdx, offsetof(ThreadEntry, slot)), x86::rax);
+  out.mov(x86::rdx, x86::rax);
+  out.jmp(done);
+}
+
+// Looks for the thread's entry; rsi is the first on the way that is free again.
 void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPlaces& places) {
   Label look = out.newLabel(), next = out.newLabel(), none = out.newLabel(), done = out.newLabel();
   Label found = out.newLabel(), wrapped = out.newLabel(), forked = out.newLabel(), alive = out.newLabel();
-  const uint64_t first = places.private_memory + kFirstSlotHeader;
+  Label is_new = out.newLabel(), claim = out.newLabel(), claiming = out.newLabel();
+  const uint64_t first = places.private_memory + kThreadsOffset;
   out.align(asmjit::AlignMode::kCode, 64);
   out.bind(routines.find_slot);
   for (const x86::Gp& each : {x86::rax, x86::rbx, x86::rsi}) out.push(each);
@@ -108,40 +149,53 @@ void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPl
   out.cmp(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
   out.jne(forked);
   out.bind(alive);
-  out.movabs(x86::rsi, imm(kNewThread));
-  out.or_(x86::rsi, x86::rcx);
+  out.mov(x86::rax, x86::ptr(routines.private_memory));
   out.mov(x86::rdx, imm(kSlotHash));
   out.imul(x86::rdx, x86::rcx);
-  out.shr(x86::rdx, imm(64 - kSlotBits));
-  out.shl(x86::rdx, imm(kSlotShift));
-  out.lea(x86::rdx, x86::ptr(x86::rdx, x86::rax, 0, kFirstSlotHeader));
-  out.mov(x86::ebx, imm(1u << kSlotBits));
+  out.shr(x86::rdx, imm(64 - kThreadEntryBits));
+  static_assert(sizeof(ThreadEntry) == 16);
+  out.shl(x86::rdx, 4);
+  out.lea(x86::rdx, x86::ptr(x86::rdx, x86::rax, 0, kThreadsOffset));
+  out.mov(x86::ebx, imm(1u << kThreadEntryBits));
+  out.xor_(x86::esi, x86::esi);
   out.bind(look);
-  out.mov(x86::rax, field(x86::rdx, offsetof(Slot, tag)));
+  out.mov(x86::rax, x86::qword_ptr(x86::rdx, offsetof(ThreadEntry, tag)));
   out.cmp(x86::rax, x86::rcx);
   out.je(found);
-  out.cmp(x86::rax, x86::rsi);
-  out.je(done);
   out.test(x86::rax, x86::rax);
+  out.je(is_new);
+  out.add(x86::rax, x86::rax);  // of kEndedThread that is 0
   out.jne(next);
-  out.lock().cmpxchg(field(x86::rdx, offsetof(Slot, tag)), x86::rsi);
-  out.je(done);
-  out.jmp(look);
+  out.test(x86::rsi, x86::rsi);
+  out.cmove(x86::rsi, x86::rdx);
   out.bind(next);
-  out.add(x86::rdx, imm(kSlotStride));
-  out.movabs(x86::rax, imm(first + (kSlotStride << kSlotBits)));
+  out.add(x86::rdx, imm(sizeof(ThreadEntry)));
+  out.movabs(x86::rax, imm(first + kThreadsBytes));
   out.cmp(x86::rdx, x86::rax);
   out.jb(wrapped);
   out.movabs(x86::rdx, imm(first));
   out.bind(wrapped);
   out.dec(x86::ebx);
   out.jne(look);
-  out.movabs(x86::rax, imm(places.shared + offsetof(SharedHeader, hits_without_slot)));
-  out.lock().inc(x86::qword_ptr(x86::rax));
+  out.test(x86::rsi, x86::rsi);
+  out.jne(is_new);
   out.bind(none);
   out.xor_(x86::edx, x86::edx);
   out.jmp(done);
+  out.bind(is_new);
+  out.xor_(x86::eax, x86::eax);
+  out.test(x86::rsi, x86::rsi);
+  out.je(claim);
+  out.mov(x86::rdx, x86::rsi);
+  out.movabs(x86::rax, imm(kEndedThread));
+  out.bind(claim);
+  out.lock().cmpxchg(x86::qword_ptr(x86::rdx, offsetof(ThreadEntry, tag)), x86::rcx);
+  out.jne(alive);
+  emit_take_slot(out, routines, places, done, none);
   out.bind(found);
+  out.mov(x86::rdx, x86::qword_ptr(x86::rdx, offsetof(ThreadEntry, slot)));
+  out.test(x86::rdx, x86::rdx);
+  out.je(claiming);
   // Next time, on this stack, it is found at once. The caller's stack pointer: three pushes and a call
   // higher.
   out.lea(x86::rax, x86::ptr(x86::rsp, 32));
@@ -153,6 +207,10 @@ void emit_find_slot(Assembler& out, const SharedRoutines& routines, const AreaPl
   out.bind(done);
   for (const x86::Gp& each : {x86::rsi, x86::rbx, x86::rax}) out.pop(each);
   out.ret();
+  out.bind(claiming);
+  out.movabs(x86::rax, imm(places.shared + offsetof(SharedHeader, hits_while_claiming)));
+  out.lock().inc(x86::qword_ptr(x86::rax));
+  out.jmp(none);
   out.bind(forked);
   emit_forked(out, places, alive, none);
 }
@@ -245,7 +303,7 @@ class Body {
   const AreaPlaces& places_;
   Label free_ = out_.newLabel(), found_ = out_.newLabel(), no_slot_ = out_.newLabel();
   Label slow_ = out_.newLabel(), busy_ = out_.newLabel(), new_thread_ = out_.newLabel();
-  Label known_thread_ = out_.newLabel(), give_back_ = out_.newLabel();
+  Label known_thread_ = out_.newLabel();
 };
 
 // rdx = the slot; free to be used.
@@ -359,7 +417,6 @@ void Body::give_back(uint32_t clobbered) {
 }
 
 void Body::end_full(uint32_t clobbered) {
-  out_.bind(give_back_);
   give_back(clobbered);
   out_.mov(x86::rsp, field(x86::rdx, offsetof(Slot, busy)));
   // From here on a signal handler's hit may use the slot.
@@ -388,12 +445,9 @@ void Body::start_thread() {
   out_.movabs(x86::rsi, imm(places_.private_memory));
   out_.movabs(x86::rdx, imm(plan_.thread_blocks));
   out_.movabs(x86::rcx, imm(plan_.thread_stride));
-  out_.movabs(x86::r8, imm(plan_.thread_limit));
-  out_.movabs(x86::r9, imm(plan_.bytes));
+  out_.movabs(x86::r8, imm(plan_.bytes));
   out_.call(imm(places_.blob + blob_offset("uscope_thread_start")));
   for (size_t i = kCallClobbers.size(); i-- > 0;) out_.pop(kCallClobbers[i]);
-  out_.test(x86::rax, x86::rax);
-  out_.je(give_back_);
   out_.jmp(known_thread_);
 }
 

@@ -29,6 +29,14 @@ class ErrorCatcher : public asmjit::ErrorHandler {
   std::string message_;
 };
 
+bool pairs_calls(const codegen::Program& program) {
+  return std::ranges::any_of(program.codes, [](const codegen::Code& code) {
+    return std::ranges::any_of(code.instructions, [](const bpf_insn& each) {
+      return each.code == (BPF_JMP | BPF_CALL) && each.src_reg == 0 && each.imm == codegen::kEnterFunction;
+    });
+  });
+}
+
 struct Emitted {
   std::vector<uint8_t> bytes;         // of all after the blob
   std::vector<uint64_t> bodies;       // offsets in the area, by code
@@ -57,6 +65,7 @@ class CompiledCode : public TargetCode {
   Status prepare_shared(std::span<uint8_t> shared) const override {
     if (shared.size() < shared_.bytes) return fail("too little shared memory");
     shared_.write(shared);
+    reinterpret_cast<SharedHeader*>(shared.data())->pairs_calls = pairs_calls(program_);
     return {};
   }
 
@@ -109,16 +118,6 @@ class CompiledCode : public TargetCode {
   Emitted measured_;
 };
 
-// codegen's scratch memory. A script's own @scratch is no array of several entries.
-const MapInfo* scratch_of(const codegen::Program& program, const SharedPlan& shared) {
-  for (size_t i = 0; i < program.maps.size(); i++) {
-    const codegen::MapSpec& spec = program.maps[i];
-    if (spec.name == "scratch" && spec.kind == codegen::MapKind::PerCpuArray && spec.max_entries > 1)
-      return &shared.maps[i];
-  }
-  return nullptr;
-}
-
 // push rax; lea rax, [record]; call body; pop rax; ret
 void emit_own_entry(asm86::Assembler& out, asmjit::Label entry, asmjit::Label body) {
   SiteRecord record{};
@@ -146,7 +145,8 @@ Result<Emitted> CompiledCode::emit(uint64_t where, const MemoryPlaces& places) c
   holder.init(asmjit::Environment(asmjit::Arch::kX64), where + kCodeStart);
   holder.setErrorHandler(&errors);
   asm86::Assembler out(&holder);
-  const SharedRoutines routines = emit_shared_routines(out, area, scratch_of(program_, shared_));
+  const MapInfo* scratch = shared_.scratch ? &shared_.maps[*shared_.scratch] : nullptr;
+  const SharedRoutines routines = emit_shared_routines(out, area, scratch);
   std::vector<asmjit::Label> bodies, own_entries;
   for (size_t i = 0; i < program_.codes.size(); i++) {
     bodies.push_back(out.newLabel());

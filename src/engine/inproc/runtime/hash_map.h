@@ -303,9 +303,9 @@ class HashMap {
 
   // Free elements are chained through `next`, ending with kEndOfFree, so that a chain walked by mistake ends.
   uint32_t take_element() {
-    auto* kept = slot_ && map_->free_batch > 1 ? &slot_->free_elements[map_->number] : nullptr;
-    if (kept && kept->count > 0) {
-      const uint32_t number = kept->first;
+    KeptElements* kept = kept_elements();
+    const uint32_t number = kept && kept->count > 0 ? read_once(&kept->first) : kNone;
+    if (number < map_->element_count) {
       kept->first = read_once(&element(number)->next) - 1;
       // Of the last one that is none.
       kept->count = leads_on(kept->first + 1) ? kept->count - 1 : 0;
@@ -330,22 +330,25 @@ class HashMap {
       taken = map_->element_count - fresh < batch ? map_->element_count - fresh : batch;
     } while (!__atomic_compare_exchange_n(&live_->fresh, &fresh, fresh + taken, false, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
-    for (uint32_t i = 1; i < taken; i++) keep(fresh + taken - i);
+    for (uint32_t i = 1; i < taken; i++) keep(kept_elements(), fresh + taken - i);
     return fresh;
   }
 
-  void keep(uint32_t number) {
-    auto& kept = slot_->free_elements[map_->number];
-    element(number)->next = kept.count ? kept.first + 1 : kEndOfFree;
-    kept.first = number;
-    kept.count++;
+  KeptElements* kept_elements() const {
+    if (!slot_ || map_->free_batch == 1 || slot_->index >= kMostKeepers) return nullptr;
+    return &((ThreadBlock*)slot_->values)->kept[map_->number];
+  }
+  void keep(KeptElements* kept, uint32_t number) {
+    element(number)->next = kept->count ? kept->first + 1 : kEndOfFree;
+    kept->first = number;
+    kept->count++;
   }
 
   void give_element(uint32_t number) {
     Element* e = element(number);
     e->hash = 0;
-    if (slot_ && map_->free_batch > 1 && slot_->free_elements[map_->number].count < 2 * map_->free_batch)
-      return keep(number);
+    if (KeptElements* kept = kept_elements(); kept && kept->count < 2 * map_->free_batch)
+      return keep(kept, number);
     uint64_t head = __atomic_load_n(&live_->free_list, __ATOMIC_ACQUIRE);
     uint64_t want;
     do {

@@ -4,8 +4,12 @@
 //
 // Shared memory (a memfd): SharedHeader, MapInfo[], MapLive[], then the maps' own parts, the chunks of the
 // ring buffer, and one ThreadBlock a thread with its copies of per-thread values. Private memory (wiped in a
-// forked child): PrivateHeader, then a table of Slots, one a thread, each with the stack that probe code runs
-// on.
+// forked child): PrivateHeader, hints, a table of the threads, then their Slots, each with the stack that
+// probe code runs on.
+//
+// A thread takes the lowest number that is free: of its ThreadBlock, which no other thread of any process
+// that shares the memory has, and of its Slot. When it has ended, its number is taken back, see
+// target/ended_threads.h, and the next thread goes on with the block as it is.
 //
 // The traced process can write to all of the shared memory. So uscope takes where things lie and how large
 // they are from nowhere in it: its own code has MapInfos of its own, and the rest is in Slots or in the code.
@@ -21,12 +25,13 @@ namespace uscope::engine::inproc {
 inline constexpr uint64_t kAlive = 0x65706f6373757375;  // in PrivateHeader; a forked child reads 0
 inline constexpr uint64_t kOffAfterFork = ~kAlive;      // what such a child puts there, once it has said so
 inline constexpr uint32_t kCacheLine = 64;
-// No more copies of a per-thread value than this; threads beyond it are not traced, and counted.
+// No more threads at once than this, and copies of a per-thread value; those beyond it are not traced, and
+// counted.
 inline constexpr uint32_t kMostThreads = 4096;
 inline constexpr uint32_t kSlotBits = 12;
+static_assert(kMostThreads == 1u << kSlotBits);
 inline constexpr uint32_t kSlotShift = 18;  // 256 KiB each: signal handlers may run on it too
 inline constexpr uint64_t kSlotHash = 0x9e3779b97f4a7c15;
-inline constexpr uint64_t kNewThread = uint64_t(1) << 63;
 inline constexpr uint32_t kSlotHeader = 1024;  // at the slot's end; the stack grows down from it
 inline constexpr uint32_t kBpfStack = 512;
 inline constexpr uint32_t kChunkBytes = 65536;  // holds the largest record
@@ -60,6 +65,7 @@ struct KnownRule {
 inline constexpr uint32_t kKnownRuleBits = 8;
 
 inline constexpr uint32_t kCallWays = 4, kCallSetBits = 9;
+inline constexpr uint64_t kOpenCallsBytes = sizeof(OpenCall) * kCallWays << kCallSetBits;
 inline constexpr uint32_t kCallHash = 0x9e3779b1;
 inline uint32_t open_call_set(uint64_t sp, uint64_t cookie) {
   return (uint32_t(sp >> 4) + uint32_t(cookie) * kCallHash) * kCallHash >> (32 - kCallSetBits);
@@ -70,7 +76,7 @@ struct AddressRange {
 };
 
 struct Slot {
-  uint64_t tag;     // the thread pointer + 1, with kNewThread until its block is there; 0: free
+  uint64_t tag;     // the thread pointer + 1, once its block is there; until then 0
   uint64_t busy;    // the user's stack pointer while a probe runs here; 0: none does
   uint64_t values;  // address of the thread's ThreadBlock; 0: the thread is new
   uint64_t site;    // address of the SiteRecord of the probe that runs
@@ -78,10 +84,11 @@ struct Slot {
       tid_word;  // address of a word that the target's C library or runtime keeps the thread's id in; 0: none
   uint32_t tid;  // as it was when last asked for
   uint32_t pid;
-  uint32_t index;  // of the ThreadBlock
-  uint32_t pad0;
-  uint32_t chunk;       // being filled, + 1; 0: none
-  uint32_t chunk_used;  // bytes
+  uint32_t index;               // of this and of the ThreadBlock
+  uint32_t had_another_thread;  // 1: what lies at its far end is that one's
+  uint64_t claimed;             // the tag, as soon as a thread has this slot
+  uint32_t chunk;               // being filled, + 1; 0: none
+  uint32_t chunk_used;          // bytes
   uint64_t random;
   uint64_t may_goto_left;
   uint32_t shown_pid;  // as uscope sees it
@@ -98,9 +105,6 @@ struct Slot {
   } cleared, text;
   Registers registers;
   uint64_t vectors[kVectors];  // the lower 8 bytes of xmm0 and on: where the context goes on
-  struct {
-    uint32_t count, first;  // free elements kept for this thread, linked through Element::next
-  } free_elements[64];      // by map; those of later maps keep none
 };
 static_assert(sizeof(Slot) <= kSlotHeader);
 static_assert(offsetof(Slot, vectors) == offsetof(Slot, registers) + sizeof(Registers));
@@ -228,8 +232,10 @@ struct SharedHeader {
   alignas(kCacheLine) uint32_t threads_used;  // ThreadBlocks that may hold something: [0, threads_used)
   uint32_t chunks_used;                       // chunks that were ever taken: [0, chunks_used)
   uint64_t hits_without_slot;
-  uint32_t threads_started;  // in all processes that share this, uscope's own aside
-  uint32_t follows_forks;    // 1: a forked child's probes switch themselves on again
+  uint64_t hits_while_claiming;              // by a handler that came while its thread took its slot
+  uint64_t free_threads[kMostThreads / 64];  // a bit for each number that a thread can take
+  uint32_t follows_forks;                    // 1: a forked child's probes switch themselves on again
+  uint32_t pairs_calls;                      // 1: the slots have tables of OpenCalls
   // Forked children say here that they hit a probe: the ids they have, as they see them.
   uint32_t children_said;
   uint32_t children[kMostNewChildren];
@@ -244,18 +250,39 @@ static_assert(sizeof(SharedHeader) <= 8192);
 inline constexpr uint64_t kMapInfosOffset = 8192;  // of MapInfo[] in shared memory
 
 // The first bytes of a thread's part of the shared memory; its copies of values follow.
+// For its next thread, everything is as the last one left it.
+struct KeptElements {
+  uint32_t count, first;  // free elements kept for this thread, linked through Element::next
+};
 struct alignas(kCacheLine) ThreadBlock {
   uint64_t dropped;  // hits inside our own code, by a signal handler or by the code itself
-  uint64_t tid;      // the last one
+  uint32_t tid;      // the last one
+  uint32_t process;  // that has this block, as it sees itself, or had it; 0: none yet
   uint64_t reserved[6];
+  KeptElements kept[64];  // by map; those of later maps keep none
 };
-static_assert(sizeof(ThreadBlock) == kCacheLine);
+static_assert(sizeof(ThreadBlock) == 9 * kCacheLine);
+// Threads of higher numbers keep none either: a map holds what it was made for, however many there are.
+inline constexpr uint32_t kMostKeepers = 32;
 
 // Behind the PrivateHeader: where to look first for the slot of the thread that runs on a stack, as offsets
 // in private memory, by a hash of the stack pointer. Only a hint: the tag decides.
 inline constexpr uint64_t kHintsOffset = 4096;
 inline constexpr uint32_t kHintBits = 12, kHintShift = 14, kHintHash = 0x1e3779b1;
-inline constexpr uint64_t kSlotsOffset = kHintsOffset + (uint64_t(4) << kHintBits);
+inline constexpr uint64_t kHintsBytes = uint64_t(4) << kHintBits;
+// Then the threads, by a hash of their tags; the next place where one is taken. Twice as many places as
+// threads, so that there is always one that was never used to end a search.
+struct ThreadEntry {
+  uint64_t tag;   // 0: never used; kEndedThread: free again
+  uint64_t slot;  // its address; 0: its thread is just taking one
+};
+inline constexpr uint64_t kEndedThread = uint64_t(1) << 63;
+inline constexpr uint32_t kThreadEntryBits = 13;
+inline constexpr uint64_t kThreadsOffset = kHintsOffset + kHintsBytes;
+inline constexpr uint64_t kThreadsBytes = sizeof(ThreadEntry) << kThreadEntryBits;
+inline uint32_t thread_entry_of(uint64_t tag) { return uint32_t(tag * kSlotHash >> (64 - kThreadEntryBits)); }
+
+inline constexpr uint64_t kSlotsOffset = kThreadsOffset + kThreadsBytes;
 inline constexpr uint64_t kSlotStride = uint64_t(1) << kSlotShift;
 inline constexpr uint64_t kPrivateBytes = kSlotsOffset + (kSlotStride << kSlotBits);
 // Of slot 0's header in private memory.

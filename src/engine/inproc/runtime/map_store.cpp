@@ -176,7 +176,9 @@ Status MapStore::clear(uint32_t map) {
 
 MapStore::Losses MapStore::losses() const {
   Losses out;
-  out.threadless_hits = reinterpret_cast<const SharedHeader*>(shared_.data())->hits_without_slot;
+  const auto* header = reinterpret_cast<const SharedHeader*>(shared_.data());
+  out.threadless_hits = header->hits_without_slot;
+  out.nested_hits = header->hits_while_claiming;
   for (uint32_t i = 0; i < threads(); i++) {
     const auto* thread = reinterpret_cast<const ThreadBlock*>(block(i));
     out.nested_hits += thread->dropped;

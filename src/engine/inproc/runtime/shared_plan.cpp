@@ -18,6 +18,7 @@ constexpr uint32_t kFewestThreads = 64;
 constexpr uint32_t kMostMaps = 4096;
 // Threads keep some free elements of large maps for themselves; these are on top of what the map may hold.
 constexpr uint32_t kSharedFreely = 1024, kFreeBatch = 8, kSpareElements = 512;
+static_assert(kMostKeepers * 2 * kFreeBatch <= kSpareElements);
 // In a small map: for threads that prepare an element each and find, when they link it, that another was
 // first.
 constexpr uint32_t kFewSpareElements = 8;
@@ -85,6 +86,9 @@ class Planner {
   }
 
   void add(const MapSpec& spec, uint32_t number) {
+    // codegen's scratch memory. A script's own @scratch is no array of several entries.
+    if (spec.name == "scratch" && spec.kind == MapKind::PerCpuArray && spec.max_entries > 1)
+      plan_.scratch = number;
     MapInfo map{};
     map.self = kMapInfosOffset + number * sizeof(MapInfo);
     map.live = lives_ + number * sizeof(MapLive);
@@ -114,7 +118,7 @@ class Planner {
 
   void add_hash(MapInfo& map) {
     const bool per_thread = map.kind == Kind::PerThreadHash || map.kind == Kind::PerThreadLruHash;
-    const bool shares = map.max_entries >= kSharedFreely && map.number < std::size(Slot{}.free_elements);
+    const bool shares = map.max_entries >= kSharedFreely && map.number < std::size(ThreadBlock{}.kept);
     map.free_batch = shares ? kFreeBatch : 1;
     map.max_entries = std::min(map.max_entries, uint32_t(1) << 28);
     const bool evicts = map.kind == Kind::LruHash || map.kind == Kind::PerThreadLruHash;
@@ -143,6 +147,8 @@ Result<SharedPlan> SharedPlan::make(const codegen::Program& program) { return Pl
 void SharedPlan::write(std::span<uint8_t> shared) const {
   SharedHeader header{};
   header.magic = kAlive;
+  // The first is uscope's own.
+  for (uint32_t i = 1; i < thread_limit; i++) header.free_threads[i / 64] |= uint64_t(1) << i % 64;
   std::memcpy(shared.data(), &header, sizeof header);
   if (!maps.empty()) std::memcpy(shared.data() + kMapInfosOffset, maps.data(), maps.size() * sizeof(MapInfo));
 }

@@ -3,6 +3,7 @@
 // write() is given.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct SharedPlan {
   uint64_t thread_blocks = 0;
   uint64_t thread_stride = 0;
   uint32_t thread_limit = 0;
+  // The per-thread array whose entries each begin with a word that says whether a hit has it; or none.
+  std::optional<uint32_t> scratch;
   uint64_t bytes = 0;  // of all; most of it is never touched
 
   static Result<SharedPlan> make(const codegen::Program& program);

@@ -157,6 +157,12 @@ Status Deployment::move_on() {
   return share(std::move(memory));
 }
 
+std::optional<bool> Deployment::is_shared_with(pid_t pid) const {
+  struct stat info {};
+  if (::fstat(memory_.get(), &info) != 0) return std::nullopt;
+  return maps_file(pid, info.st_ino);
+}
+
 std::vector<pid_t> Deployment::descendants() const {
   struct stat info {};
   if (!memory_.is_open() || ::fstat(memory_.get(), &info) != 0) return {};

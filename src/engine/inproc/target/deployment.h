@@ -64,6 +64,12 @@ class Deployment {
   Result<RemoveReport> detach();
 
   void tell_of_child(pid_t child, Offspring::Probes probes) { guardian_->tell_of_child(child, probes); }
+  // Of the process or of one that it has forked: see target/ended_threads.h.
+  Result<EndedThreads> take_from_ended(pid_t pid, std::vector<uint32_t> numbers) {
+    return guardian_->take_from_ended({pid, places_.private_memory, places_.shared, std::move(numbers)});
+  }
+  // Whether a process has the memory mapped. Nothing: one may not look.
+  std::optional<bool> is_shared_with(pid_t pid) const;
   // Other processes that share the memory: the target's descendants.
   std::vector<pid_t> descendants() const;
 

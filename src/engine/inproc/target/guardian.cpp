@@ -69,6 +69,12 @@ std::optional<Message> perform(Patient& patient, const Message& request) {
         return Message{MessageKind::failure, encode(done.error()), Fd()};
       return answer({});
     }
+    case MessageKind::take_from_ended: {
+      auto wanted = decode_ended_threads_request(request.body);
+      if (!wanted) return Message{MessageKind::failure, encode(wanted.error()), Fd()};
+      return answer_of(surgeon.take_from_ended(*wanted),
+                       [](const EndedThreads& ended) { return answer(encode(ended)); });
+    }
     case MessageKind::child:
       if (auto news = decode_child_news(request.body)) patient.offspring.add(news->pid, news->probes);
       return std::nullopt;
@@ -196,6 +202,11 @@ Result<RemoveReport> Guardian::remove_leftovers() {
 Status Guardian::forget(const std::vector<AddressSpan>& spans) {
   TRY([[maybe_unused]] Message reply, ask(socket_.get(), MessageKind::forget, encode(spans)));
   return {};
+}
+
+Result<EndedThreads> Guardian::take_from_ended(const EndedThreadsRequest& request) {
+  TRY(Message reply, ask(socket_.get(), MessageKind::take_from_ended, encode(request)));
+  return decode_ended_threads(reply.body);
 }
 
 void Guardian::tell_of_child(pid_t child, Offspring::Probes probes) {

@@ -27,6 +27,7 @@ class Guardian {
                                 std::span<const ProcessAddr> semaphores = {});
   Status forget(const std::vector<AddressSpan>& spans);
   Result<RemoveReport> remove();
+  Result<EndedThreads> take_from_ended(const EndedThreadsRequest& request);
   // What uscopes that no longer run have left in the target.
   Result<RemoveReport> remove_leftovers();
 

@@ -255,6 +255,44 @@ Result<RemoveReport> decode_remove_report(Bytes body) {
   return report;
 }
 
+std::vector<uint8_t> encode(const EndedThreadsRequest& request) {
+  MessageWriter out;
+  out.put(request.pid);
+  out.put(request.private_memory);
+  out.put(request.shared);
+  out.put_all(request.numbers);
+  return std::move(out).take();
+}
+
+Result<EndedThreadsRequest> decode_ended_threads_request(Bytes body) {
+  ByteReader reader(body);
+  EndedThreadsRequest request;
+  request.pid = reader.read<pid_t>();
+  request.private_memory = reader.read<ProcessAddr>();
+  request.shared = reader.read<ProcessAddr>();
+  auto numbers = read_all<uint32_t>(reader);
+  if (!numbers) return fail(cut_off());
+  request.numbers = std::move(*numbers);
+  return request;
+}
+
+std::vector<uint8_t> encode(const EndedThreads& ended) {
+  MessageWriter out;
+  out.put_all(ended.numbers);
+  out.put(ended.stopped_ns);
+  return std::move(out).take();
+}
+
+Result<EndedThreads> decode_ended_threads(Bytes body) {
+  ByteReader reader(body);
+  EndedThreads ended;
+  auto numbers = read_all<uint32_t>(reader);
+  if (!numbers) return fail(cut_off());
+  ended.numbers = std::move(*numbers);
+  ended.stopped_ns = reader.u64();
+  return ended;
+}
+
 std::vector<uint8_t> encode(const Error& error) {
   MessageWriter out;
   out.put_text(error.what());

@@ -16,7 +16,17 @@
 namespace uscope::engine::inproc {
 
 // `child` is not answered.
-enum class MessageKind : uint32_t { map, install, remove, remove_leftovers, forget, child, answer, failure };
+enum class MessageKind : uint32_t {
+  map,
+  install,
+  remove,
+  remove_leftovers,
+  forget,
+  child,
+  take_from_ended,
+  answer,
+  failure
+};
 
 struct Message {
   MessageKind kind = MessageKind::failure;
@@ -77,6 +87,10 @@ std::vector<uint8_t> encode(const InstallReport& report);
 Result<InstallReport> decode_install_report(Bytes body);
 std::vector<uint8_t> encode(const RemoveReport& report);
 Result<RemoveReport> decode_remove_report(Bytes body);
+std::vector<uint8_t> encode(const EndedThreadsRequest& request);
+Result<EndedThreadsRequest> decode_ended_threads_request(Bytes body);
+std::vector<uint8_t> encode(const EndedThreads& ended);
+Result<EndedThreads> decode_ended_threads(Bytes body);
 std::vector<uint8_t> encode(const Error& error);
 Error decode_error(Bytes body);
 

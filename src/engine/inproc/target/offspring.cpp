@@ -68,6 +68,18 @@ void Offspring::heal(const Member& member) {
   (void)inproc::remove(member.pid, journals, options);
 }
 
+std::optional<bool> maps_file(pid_t pid, uint64_t inode) {
+  auto maps = process::Maps::of(pid);
+  if (!maps) {
+    auto info = process::read_process(pid);
+    return info && !info->is_zombie ? std::nullopt : std::optional(false);
+  }
+  return std::ranges::any_of(maps->all(), [&](const process::Mapping& mapping) {
+    return mapping.kind == process::MappingKind::Memfd && mapping.inode == inode && mapping.perms.shared &&
+           mapping.path.find(area_name) != std::string::npos;
+  });
+}
+
 std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except) {
   std::vector<pid_t> found;
   struct Closing {
@@ -80,13 +92,7 @@ std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except) {
     pid_t pid = 0;
     auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc() || end != name.data() + name.size() || pid == except) continue;
-    auto maps = process::Maps::of(pid);
-    if (!maps) continue;
-    const bool maps_it = std::ranges::any_of(maps->all(), [&](const process::Mapping& mapping) {
-      return mapping.kind == process::MappingKind::Memfd && mapping.inode == inode && mapping.perms.shared &&
-             mapping.path.find(area_name) != std::string::npos;
-    });
-    if (maps_it) found.push_back(pid);
+    if (maps_file(pid, inode).value_or(false)) found.push_back(pid);
   }
   return found;
 }

@@ -35,8 +35,10 @@ class Offspring {
   std::vector<Member> members_;
 };
 
-// Every process but `except` that maps the file with this inode number: the memory that a target's
-// descendants share with uscope.
+// Whether a process maps the file with this inode number: the memory that a target's descendants share with
+// uscope. Nothing: one may not look.
+std::optional<bool> maps_file(pid_t pid, uint64_t inode);
+// Every process but `except` that does.
 std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except);
 
 }  // namespace uscope::engine::inproc

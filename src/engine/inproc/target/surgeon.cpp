@@ -182,6 +182,13 @@ Status Surgeon::try_again(std::span<const Patch> patches, std::span<const GoRunt
   return {};
 }
 
+Result<EndedThreads> Surgeon::take_from_ended(const EndedThreadsRequest& request) const {
+  std::vector<AddressSpan> code;
+  for (const Session& session : sessions_)
+    code.insert(code.end(), session.contents.code.begin(), session.contents.code.end());
+  return inproc::take_from_ended(request, code);
+}
+
 Result<RemoveReport> Surgeon::remove(const RemoveOptions& options) {
   std::vector<JournalContents> journals;
   for (const Session& session : sessions_) journals.push_back(session.contents);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/inproc/target/area.h"
+#include "engine/inproc/target/ended_threads.h"
 #include "engine/inproc/target/install.h"
 #include "engine/inproc/target/remove.h"
 
@@ -33,6 +34,8 @@ class Surgeon {
                                 std::span<const ProcessAddr> semaphores = {});
   // What lies there has been unmapped by the target: its patches are nobody's any more.
   Status forget(std::span<const AddressSpan> spans);
+  // As target/ended_threads.h's, of the process or of one that it has forked.
+  Result<EndedThreads> take_from_ended(const EndedThreadsRequest& request) const;
   // Idempotent.
   Result<RemoveReport> remove(const RemoveOptions& options = {});
 

@@ -11,9 +11,9 @@ namespace uscope::engine::inproc {
 
 extern "C" {
 
-// The thread's first hit. Returns 0 if it cannot be traced. The rest as SharedPlan has it.
-uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_blocks,
-                             uint64_t thread_stride, uint64_t thread_limit, uint64_t shared_bytes);
+// The thread's first hit. The rest as SharedPlan has it.
+void uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_blocks, uint64_t thread_stride,
+                         uint64_t shared_bytes);
 
 uint64_t uscope_map_lookup(const MapInfo* map, const uint8_t* key, uint64_t, uint64_t, uint64_t, Slot* slot);
 // The same, where nothing was written since a text was read that may be the key.

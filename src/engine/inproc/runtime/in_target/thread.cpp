@@ -20,7 +20,7 @@ bool holds(const Slot* slot, uint64_t address, uint64_t value, uint32_t size) {
 // A thread that ends leaves its thread pointer to a later one. A word in the target's own memory that holds
 // the thread's id shows that; without one, the kernel is asked each time.
 uint64_t find_tid_word(const Slot* slot) {
-  const uint64_t pointer = (slot->tag & ~kNewThread) - 1;
+  const uint64_t pointer = slot->claimed - 1;
   if (holds(slot, pointer + kGlibcTid, slot->tid, 4) && holds(slot, pointer + 16, pointer, 8))
     return pointer + kGlibcTid;
   if (holds(slot, pointer + kMuslTid, slot->tid, 4) && holds(slot, pointer, pointer, 8))
@@ -35,7 +35,7 @@ uint64_t find_tid_word(const Slot* slot) {
 AddressRange find_stack(const Slot* slot, const PrivateHeader* header) {
   const AddressRange& first = header->first_stack;
   if (slot->busy >= first.begin && slot->busy < first.end) return first;
-  const uint64_t pointer = (slot->tag & ~kNewThread) - 1, page = slot->busy & ~(kPage - 1);
+  const uint64_t pointer = slot->claimed - 1, page = slot->busy & ~(kPage - 1);
   const bool has_structure = slot->tid_word == pointer + kGlibcTid || slot->tid_word == pointer + kMuslTid;
   if (!has_structure || slot->busy >= pointer || !is_all_mapped(slot, page, pointer)) return {};
   return {page, pointer};
@@ -61,16 +61,10 @@ bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end) {
 
 extern "C" {
 
-uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_blocks,
-                             uint64_t thread_stride, uint64_t thread_limit, uint64_t shared_bytes) {
+void uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_blocks, uint64_t thread_stride,
+                         uint64_t shared_bytes) {
   auto* shared = (SharedHeader*)header->shared;
-  const uint32_t index =
-      header->is_own ? 0 : __atomic_add_fetch(&shared->threads_started, 1, __ATOMIC_RELAXED);
-  if (index >= thread_limit) {
-    __atomic_store_n(&shared->threads_started, uint32_t(thread_limit), __ATOMIC_RELAXED);
-    __atomic_fetch_add(&shared->hits_without_slot, 1, __ATOMIC_RELAXED);
-    return 0;  // its tag stays a new thread's: each hit comes here again
-  }
+  const uint32_t index = uint32_t(((uint64_t)slot - (uint64_t)header - kFirstSlotHeader) >> kSlotShift);
   slot->index = index;
   slot->pid = uint32_t(system_call(kGetPid));
   slot->tid = uint32_t(system_call(kGetTid));
@@ -80,6 +74,8 @@ uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_
   slot->stack = find_stack(slot, header);
   slot->shared = header->shared;
   slot->shared_bytes = shared_bytes;
+  if (slot->had_another_thread && shared->pairs_calls)
+    zero_bytes((uint8_t*)slot + kSlotHeader - kSlotStride, kOpenCallsBytes);
   auto* block = (ThreadBlock*)((uint8_t*)shared + thread_blocks + index * thread_stride);
   block->tid = slot->tid;
   uint32_t used = __atomic_load_n(&shared->threads_used, __ATOMIC_RELAXED);
@@ -88,9 +84,10 @@ uint64_t uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_
   }
   slot->shown_pid = shared->pid && slot->pid == shared->inner_pid ? shared->pid : slot->pid;
   slot->values = (uint64_t)block;
+  // From here on the number can be taken back, if the thread is no more.
+  __atomic_store_n(&block->process, slot->pid, __ATOMIC_RELEASE);
   // Whoever finds this tag need not ask whether the rest is there.
-  __atomic_store_n(&slot->tag, slot->tag & ~kNewThread, __ATOMIC_RELEASE);
-  return 1;
+  __atomic_store_n(&slot->tag, slot->claimed, __ATOMIC_RELEASE);
 }
 
 uint64_t uscope_pid_tgid(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {

@@ -120,8 +120,7 @@ class Tables {
 
  private:
   KnownRule* known_rules() const {
-    return (KnownRule*)((uint8_t*)slot_ + kSlotHeader - kSlotStride +
-                        (sizeof(OpenCall) * kCallWays << kCallSetBits));
+    return (KnownRule*)((uint8_t*)slot_ + kSlotHeader - kSlotStride + kOpenCallsBytes);
   }
 
   const CodeRange* range_at(uint64_t address) const {
