@@ -29,6 +29,7 @@ struct ArgumentPlace {
   bool is_address = false;  // the number is where the value lies in user memory; else it is the value
   uint32_t size = 8;        // of a usdt's argument: 1, 2, 4 or 8 bytes count,
   bool is_signed = false;   // and are extended by this
+  bool is_float = false;    // of a usdt's argument
   bool is_offset = false;   // Context: the value is the address of what lies at this offset of the record
 
   // A value in several places: bytes of each, one after the other. Where there are any, nothing above counts.
@@ -41,6 +42,17 @@ struct ArgumentPlace::Part {
   uint32_t size = 0;
 };
 
+// rax.
+inline ArgumentPlace result_register() {
+  ArgumentPlace place;
+  place.register_offset = 80;
+  return place;
+}
+inline bool is_result_register(const ArgumentPlace& place) {
+  return place.start == ArgumentPlace::Start::Register && place.register_offset == 80 &&
+         place.steps.empty() && place.parts.empty() && !place.is_address;
+}
+
 class ArgumentPlaces {
  public:
   virtual ~ArgumentPlaces() = default;
@@ -49,6 +61,13 @@ class ArgumentPlaces {
   virtual Result<ArgumentPlace> argument(const lang::AttachSpec& probe, std::string_view name) const = 0;
   // Of a variable in scope there.
   virtual Result<ArgumentPlace> local(const lang::AttachSpec& probe, std::string_view name) const = 0;
+  // Of what the function returns, at its RET; of several results, in order. None: it returns nothing. Where
+  // nothing is known of the function, the register that would hold a number.
+  virtual Result<std::vector<ArgumentPlace>> results(const lang::AttachSpec&) const {
+    return std::vector<ArgumentPlace>{result_register()};
+  }
+  // Whether arg0 and so on are where C passes them; else, why not.
+  virtual Status numbered_arguments(const lang::AttachSpec&) const { return {}; }
   // A usdt probe may lie at several sites (inlined, copied), each with its arguments elsewhere. 0: not known.
   virtual size_t usdt_sites(const lang::AttachSpec&) const { return 0; }
   virtual Result<ArgumentPlace> usdt_argument(const lang::AttachSpec& probe, size_t, size_t) const {

@@ -33,7 +33,7 @@ constexpr std::array kRegisters = {
     RegisterName{"orig_rax", 120},
 };
 constexpr std::array<int32_t, 6> kArguments = {112, 104, 96, 88, 72, 64};  // System V: di si dx cx r8 r9
-constexpr int32_t kStackPointer = 152, kResult = 80, kInstruction = 128, kCodeSegment = 136, kFlags = 144;
+constexpr int32_t kStackPointer = 152, kInstruction = 128, kCodeSegment = 136, kFlags = 144;
 
 constexpr int32_t kNoProbe = -1;  // in a UserSymbol: the address is what counts
 
@@ -76,9 +76,7 @@ void CodeGenerator::builtin(const Expr& expr, const std::string& name) {
   } else if (name == "curtask") {
     if (kernel_is_there(expr, name)) asm_.call(BPF_FUNC_get_current_task);
   } else if (name == "retval" && has_registers) {
-    reads_result_ = true;
-    asm_.load(Width::B8, R0, kContext, kResult);
-    extend(R0, expr.type);
+    scalar_result(expr);
   } else if (name == "took" && site_.kind == CodeKind::UserProbe) {
     reads_took_ = true;
     load_slot(R0, Frame::kTook);
@@ -151,6 +149,11 @@ void CodeGenerator::argument_number(const Expr& expr, const std::string& name, i
     depends_on_place_ = true;
     auto place = unit_.inputs.places->usdt_argument(*site_.attach, site_.usdt_site, size_t(number));
     if (!place) return unit_.problem(expr.span, place.error().message());
+    // The probe may be in several places of the source, with other types of arguments there.
+    bool wants_float = expr.type.is(TypeKind::kFloat);
+    if (wants_float != place->is_float || (wants_float && place->size != expr.type.size()))
+      return unit_.problem(expr.span,
+                           fmt::format("`{}` has another type at another site of the probe", name));
     place_value(*place);
     if (place->is_address) {
       read_user(Frame::kBrief, place->size);
@@ -159,6 +162,10 @@ void CodeGenerator::argument_number(const Expr& expr, const std::string& name, i
     return extend(R0, Type::integer(place->size * 8, place->is_signed));
   }
   if (site_.kind != CodeKind::UserProbe) return unsupported(expr.span, name + " at this probe");
+  if (unit_.inputs.places) {
+    auto is_c = unit_.inputs.places->numbered_arguments(*site_.attach);
+    if (!is_c) return unit_.problem(expr.span, fmt::format("`{}`: {}", name, is_c.error().message()));
+  }
   if (size_t(number) < kArguments.size())
     return asm_.load(Width::B8, R0, kContext, kArguments[size_t(number)]);
   // Behind the return address, at a function's first instruction.
@@ -201,19 +208,6 @@ void CodeGenerator::clock(std::string_view mode, lang::Span span) {
   unsupported(span, fmt::format("nsecs({})", mode));
 }
 
-// A function's floating-point result is in the first vector register; a long double is in none.
-void CodeGenerator::store_real_result(const Expr& expr, const Type& want, Place to) {
-  if (want.size() > 8)
-    return unit_.problem(expr.span, "`retval` is in a floating-point register that probes do not see");
-  if (!unit_.inputs.vector_offset)
-    return unit_.problem(expr.span,
-                         "`retval` is in a vector register, which the kernel does not show to probes; try "
-                         "--engine inproc");
-  reads_result_ = true;
-  asm_.load(Width::B8, R0, kContext, int32_t(*unit_.inputs.vector_offset));
-  asm_.store(width_of(want.size()), to.base, to.offset, R0);
-}
-
 void CodeGenerator::store_builtin(const Expr& expr, const std::string& name, Place to, const Type& want) {
   uint64_t size = size_of(want);
   if (name == "comm" && want.is(TypeKind::kString)) {
@@ -223,7 +217,12 @@ void CodeGenerator::store_builtin(const Expr& expr, const std::string& name, Pla
     asm_.call(BPF_FUNC_get_current_comm);
     return;
   }
-  if (name == "retval" && want.is(TypeKind::kFloat)) return store_real_result(expr, want, to);
+  if (name == "retval" && site_.kind == CodeKind::UserProbe)
+    return store_located(locate_result(expr), expr.type, to, want);
+  if (int number = lang::argument_number(name); number >= 0 && want.is(TypeKind::kFloat)) {
+    argument_number(expr, name, number);
+    return asm_.store(width_of(want.size()), to.base, to.offset, R0);
+  }
   if (name == "probetype" && want.is(TypeKind::kString))
     return store_text(to, lang::probe_type(site_.attach->kind), size);
   if (name == "probe" && want.is(TypeKind::kString)) {

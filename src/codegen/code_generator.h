@@ -1,7 +1,7 @@
 // One probe -> one code. One class, its parts by file: code_generator.cpp (the frame around), statement.cpp,
 // expression.cpp, expression_binary.cpp, float.cpp, value.cpp (values in memory), user_memory.cpp,
-// builtin.cpp, user_stack.cpp, kernel_values.cpp, address.cpp, call.cpp, string.cpp, text_search.cpp,
-// map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
+// result.cpp, builtin.cpp, user_stack.cpp, kernel_values.cpp, address.cpp, call.cpp, string.cpp,
+// text_search.cpp, map_access.cpp, map_loop.cpp, aggregate.cpp, print.cpp.
 //
 // The scheme: a scalar is computed into R0, as 64 bits that its type's sign extends; what must outlive the
 // next computation is kept in a slot of the Frame. Everything larger lives in memory and is stored where it
@@ -175,9 +175,14 @@ class CodeGenerator {
   void store_located(const Located& located, const Type& type, Place to, const Type& want);
   const lang::TypeField* find_field(const Type& type, const std::string& name, lang::TypeField& found);
 
+  // result.cpp
+  std::vector<ArgumentPlace> result_places(const Expr& expr);  // empty: a problem, which is said
+  Located locate_place(const Expr& expr, const ArgumentPlace& place, const Type& type);
+  Located locate_result(const Expr& expr);
+  void scalar_result(const Expr& expr);
+
   // builtin.cpp
   void builtin(const Expr& expr, const std::string& name);
-  void store_real_result(const Expr& expr, const Type& want, Place to);
   void store_builtin(const Expr& expr, const std::string& name, Place to, const Type& want);
   void pid_tid(bool is_tid, bool in_namespace);
   void argument_number(const Expr& expr, const std::string& name, int number);

@@ -123,16 +123,7 @@ CodeGenerator::Located CodeGenerator::locate_argument(const Expr& expr, const la
     return {};
   }
   if (place->start == ArgumentPlace::Start::Context) return locate_in_context(expr, *place);
-  if (!place->parts.empty()) {
-    uint64_t size = user_size(expr.type);
-    Place whole = frame_.allocate(std::max<uint64_t>(size, 8));
-    store_parts(place->parts, whole, size);
-    return ours(whole);
-  }
-  place_value(*place);
-  if (place->is_address) return outside(false, 0);
-  if (size_of(expr.type) > 8) unsupported(expr.span, node.name + " (a large value in registers)");
-  return ours(keep(R0));
+  return locate_place(expr, *place, expr.type);
 }
 
 CodeGenerator::Located CodeGenerator::locate_in_context(const Expr& expr, const ArgumentPlace& place) {

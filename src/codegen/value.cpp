@@ -142,6 +142,8 @@ CodeGenerator::Located CodeGenerator::locate(const Expr& expr) {
     Place object = place_of(*node->object);
     return ours(object, node->index < offsets.size() ? offsets[node->index] : 0);
   }
+  const auto* builtin = expr.as<lang::Builtin>();
+  if (builtin && builtin->name == "retval" && !expr.type.is_scalar()) return locate_result(expr);
   return ours(place_of(expr));
 }
 

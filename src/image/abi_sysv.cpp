@@ -12,7 +12,7 @@ constexpr uint32_t rax = 0, rdx = 1, rcx = 2, rsi = 4, rdi = 5, rsp = 7, r8 = 8,
 constexpr std::array<uint32_t, 6> integer_registers = {rdi, rsi, rdx, rcx, r8, r9};
 constexpr size_t vector_registers = 8;
 
-enum class Class { None, Integer, Sse, SseUp, X87, Memory, Unknown };
+enum class Class { None, Integer, Sse, SseUp, X87, X87Up, Memory, Unknown };
 
 Class merge(Class a, Class b) {
   if (a == b) return a;
@@ -21,7 +21,9 @@ Class merge(Class a, Class b) {
   for (Class stronger : {Class::Unknown, Class::Memory, Class::Integer}) {
     if (a == stronger || b == stronger) return stronger;
   }
-  if (a == Class::X87 || b == Class::X87) return Class::Memory;
+  for (Class x87 : {Class::X87, Class::X87Up}) {
+    if (a == x87 || b == x87) return Class::Memory;
+  }
   return Class::Sse;
 }
 
@@ -54,22 +56,36 @@ class Classifier {
       }
     }
     bool is_scalar16 = type.kind == Kind::Float || type.kind == Kind::Integer;
+    // By itself: over the stack as a parameter, in two registers of the x87 as a result.
+    if (type.kind == Kind::Complex && result_.size == 32) {
+      result_.eightbytes = {Class::X87, Class::X87Up};
+      return result_;
+    }
     if (result_.size > 16 && !is_scalar16 && !type.is_vector) {
       add(0, Class::Memory);
       return result_;
     }
     visit(type, 0, 0);
-    if (result_.is(Class::Unknown)) {
-      result_.eightbytes = {Class::Unknown, Class::Unknown};
-    } else if (result_.is(Class::Memory)) {
-      result_.eightbytes = {Class::Memory, Class::Memory};
-    }
+    clean_up();
     return result_;
   }
 
  private:
   static bool is_class(const Type& type) {
     return type.kind == Kind::Struct || type.kind == Kind::Class || type.kind == Kind::Union;
+  }
+
+  // An eightbyte that continues what the one before it does not begin is none of that kind.
+  void clean_up() {
+    auto& [first, second] = result_.eightbytes;
+    if (second == Class::X87Up && first != Class::X87) second = Class::Memory;
+    if (first == Class::SseUp) first = Class::Sse;
+    if (second == Class::SseUp && first != Class::Sse) second = Class::Sse;
+    for (Class whole : {Class::Unknown, Class::Memory}) {
+      if (!result_.is(whole)) continue;
+      result_.eightbytes = {whole, whole};
+      return;
+    }
   }
 
   const Type& peel(TypeId id) { return strip_aliases(lookup_(id), lookup_); }
@@ -110,18 +126,15 @@ class Classifier {
       case Kind::Pointer:
       case Kind::Reference:
       case Kind::RvalueReference:
-        return add(offset, Class::Integer);
+        return add(offset, offset % 8 == 0 ? Class::Integer : Class::Memory);
       case Kind::MemberPointer:
-        add(offset, Class::Integer);
+        add(offset, offset % 8 == 0 ? Class::Integer : Class::Memory);
         if (type.size == 16) add(offset + 8, Class::Integer);
         return;
       case Kind::Float:
         return visit_float(type, offset);
       case Kind::Complex:
-        if (type.size > 16) return add(offset, Class::Memory);
-        add(offset, Class::Sse);
-        if (type.size == 16) add(offset + 8, Class::Sse);
-        return;
+        return visit_complex(type, offset);
       case Kind::Struct:
       case Kind::Class:
       case Kind::Union:
@@ -147,13 +160,22 @@ class Classifier {
       return add(offset % type.size == 0 ? offset : 0, offset % type.size == 0 ? Class::Sse : Class::Memory);
     }
     if (type.size != 16) return add(0, Class::Unknown);
+    if (offset != 0) return add(0, Class::Memory);
     // Both are 16 bytes: x87's 80-bit format goes over the stack, the 128-bit format in one register.
     if (type.name.find("long double") != std::string::npos) {
-      add(offset, Class::X87);
-      return;
+      add(0, Class::X87);
+      return add(8, Class::X87Up);
     }
+    add(0, Class::Sse);
+    add(8, Class::SseUp);
+  }
+
+  void visit_complex(const Type& type, uint64_t offset) {
+    uint64_t part = type.size / 2;
+    if (type.size > 16 || part == 0) return add(0, part == 0 ? Class::Unknown : Class::Memory);
+    if (offset % part != 0) return add(0, Class::Memory);
     add(offset, Class::Sse);
-    add(offset + 8, Class::SseUp);
+    add(offset + part, Class::Sse);
   }
 
   void visit_members(const Type& type, uint64_t offset, int depth) {
@@ -176,6 +198,7 @@ class Classifier {
   void visit_array(const Type& type, uint64_t offset, int depth) {
     if (type.is_vector) {
       if (type.size != 8 && type.size != 16) return add(0, Class::Unknown);
+      if (offset % type.size != 0) return add(0, Class::Memory);
       add(offset, Class::Sse);
       if (type.size == 16) add(offset + 8, Class::SseUp);
       return;
@@ -242,8 +265,7 @@ std::vector<std::optional<Location>> sysv_parameters(const std::vector<TypeId>& 
   if (result) {
     Classified returned = classifier.classify(result);
     if (returned.is(Class::Unknown)) return places;
-    bool is_x87 = returned.eightbytes[0] == Class::X87 && returned.size == 16;
-    if (returned.by_reference || (returned.is(Class::Memory) && !is_x87)) integers++;
+    if (returned.by_reference || returned.is(Class::Memory)) integers++;
   }
   for (size_t i = 0; i < parameters.size(); i++) {
     Classified what = classifier.classify(parameters[i]);

@@ -137,9 +137,8 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
            kind == ProbeKind::kHardware;
   };
   auto has_args = [](ProbeKind kind) {
-    return kind == ProbeKind::kUprobe || kind == ProbeKind::kUretprobe || kind == ProbeKind::kUsdt ||
-           kind == ProbeKind::kTracepoint || kind == ProbeKind::kRawTracepoint ||
-           kind == ProbeKind::kFentry || kind == ProbeKind::kFexit;
+    return kind == ProbeKind::kUprobe || kind == ProbeKind::kUsdt || kind == ProbeKind::kTracepoint ||
+           kind == ProbeKind::kRawTracepoint || kind == ProbeKind::kFentry || kind == ProbeKind::kFexit;
   };
   if (int number = argument_number(name); number >= 0) {
     if (!all_probes(is_user_or_kernel_function)) {
@@ -148,7 +147,7 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
     } else if (number >= (all_probes([](ProbeKind kind) { return kind == ProbeKind::kUsdt; }) ? 12 : 10)) {
       error(expr.span, fmt::format("{} doesn't support {}", "x86_64", name));
     }
-    return Type::uint64();
+    return numbered_type(size_t(number));
   }
   if (name == "pid" || name == "tid" || name == "ppid" || name == "cpid") return Type::uint32();
   if (name == "comm" || name == "pcomm") return Type::string(16);
@@ -183,14 +182,7 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
             "The retval builtin can only be used with 'kretprobe' and 'uretprobe' and 'fentry' probes");
       return Type::uint64();
     }
-    if (scope_->attach_points && scope_->attach_points->size() == 1) {
-      auto known = types_.return_type(scope_->attach_points->front());
-      if (known && known->is(TypeKind::kFloat)) return *known;
-      if (known && known->is_scalar())
-        return known->is_reference() ? Type::pointer(known->pointee(), known->address_space())
-                                     : known->as_read();
-    }
-    return Type::uint64();
+    return result_type(expr);
   }
   if (name == "took") {
     auto is_user_return = [](ProbeKind kind) { return kind == ProbeKind::kUretprobe; };
@@ -199,11 +191,19 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
     return Type::uint64();
   }
   if (name == "args" || name == "locals") {
-    if (name == "args" && !all_probes(has_args)) {
-      error(expr.span,
-            fmt::format("The args builtin can only be used with tracepoint, rawtracepoint, fentry/fexit, "
-                        "and uprobe probes ({} used here)",
-                        first_probe_type()));
+    bool at_return = !all_probes([](ProbeKind kind) { return kind != ProbeKind::kUretprobe; });
+    if (at_return || (name == "args" && !all_probes(has_args))) {
+      Diagnostic* said = error(
+          expr.span,
+          name == "locals"
+              ? "The locals builtin can not be used with 'uretprobe' probes"
+              : fmt::format("The args builtin can only be used with tracepoint, rawtracepoint, fentry/fexit, "
+                            "and uprobe probes ({} used here)",
+                            first_probe_type()));
+      if (said && at_return)
+        said->hint =
+            "at its return a function's arguments are gone; keep what the entry has: uprobe:… { @[tid] = "
+            "args.… }";
       return Type();
     }
     auto values = probe_values(name == "locals", expr.span);
@@ -217,6 +217,42 @@ Type Resolver::builtin(Expr& expr, const std::string& name) {
       return Type::pointer(Type::structure(task->name, task->size), AddressSpace::kKernel);
   }
   return Type::uint64();  // uid gid nsecs elapsed cpu ncpus rand cgroup goid numaid jiffies
+}
+
+// A static probe says what is a floating-point number; everything else is as wide as a register.
+Type Resolver::numbered_type(size_t number) {
+  bool is_static = all_probes([](ProbeKind kind) { return kind == ProbeKind::kUsdt; });
+  if (!is_static || !scope_->attach_points || scope_->attach_points->empty()) return Type::uint64();
+  auto known = types_.arguments(scope_->attach_points->front());
+  bool is_float = known && number < known->size() && (*known)[number].type.is(TypeKind::kFloat);
+  return is_float ? (*known)[number].type : Type::uint64();
+}
+
+// What the functions of the probe return: of one type, as split_probes.h makes them.
+Type Resolver::result_type(const Expr& expr) {
+  if (!scope_->attach_points || scope_->attach_points->empty()) return Type::uint64();
+  const AttachSpec& first = scope_->attach_points->front();
+  auto known = types_.return_type(first);
+  if (!known) return Type::uint64();
+  switch (known->kind()) {
+    case TypeKind::kFloat:
+    case TypeKind::kStruct:
+    case TypeKind::kArray:
+    case TypeKind::kTuple:
+      return *known;
+    case TypeKind::kVoid:
+      warn(expr.span,
+           fmt::format("{}{} returns nothing: `retval` is what the register for results happens to hold",
+                       first.function,
+                       scope_->attach_points->size() == 1
+                           ? ""
+                           : fmt::format(" (as {} more)", scope_->attach_points->size() - 1)));
+      return Type::uint64();
+    default:
+      break;
+  }
+  if (!known->is_scalar()) return Type::uint64();
+  return known->is_reference() ? Type::pointer(known->pointee(), known->address_space()) : known->as_read();
 }
 
 Type Resolver::variable(Expr& expr, Variable& node) {

@@ -72,6 +72,8 @@ class Resolver {
   Type compute(Expr& expr);
   Type identifier(Expr& expr);
   Type builtin(Expr& expr, const std::string& name);
+  Type numbered_type(size_t number);
+  Type result_type(const Expr& expr);
   Type variable(Expr& expr, Variable& node);
   Type map_access(Expr& expr, MapAccess& node);
   Type unary(Expr& expr, Unary& node);

@@ -91,7 +91,7 @@ Result<codegen::Compiled> ScriptCompiler::generate(const lang::TypedProgram& pro
                                                    std::string& messages) const {
   codegen::Inputs inputs;
   if (engine.is_inproc) inputs.vector_offset = uint32_t(sizeof(engine::inproc::Registers));
-  ScriptPlaces places(types_, engine.is_inproc, inputs.vector_offset);
+  ScriptPlaces places(types_, engine.is_inproc, inputs.vector_offset, request_.is_bpftrace);
   inputs.sources = &sources_;
   lang::Diagnostics diagnostics;
   inputs.diagnostics = &diagnostics;

@@ -10,6 +10,7 @@
 #include "probe/fetch.h"
 #include "probe/perf_point.h"
 #include "probe/resolve.h"
+#include "session/function_result.h"
 #include "session/perf_image.h"
 #include "session/perf_probe.h"
 #include "symbols/function_code.h"
@@ -212,17 +213,10 @@ class Definer {
   // ret1, …
   Result<std::string> go_results(const Site& exit, const Site& entry) {
     auto function = image_.symbols.debug_info().function_at(entry.address);
-    std::vector<image::TypeId> parameters, results;
+    auto results = result_types(image_.symbols, entry.address);
     std::vector<std::string> names;
-    if (function) {
-      for (const Variable& variable : function->parameters) {
-        (variable.is_result ? results : parameters).push_back(variable.type);
-        if (variable.is_result) names.push_back(variable.name);
-      }
-    }
-    auto build = image::read_go_build_info(image_.symbols.elf());
-    bool in_registers = !build || build->minor_version() == 0 || build->minor_version() >= 17;
-    auto call = image::go_call(parameters, results, in_registers, image_.types());
+    for (const Variable& variable : function ? function->parameters : std::vector<Variable>())
+      if (variable.is_result) names.push_back(variable.name);
     std::string text;
     for (const PerfArgument& argument : point_.arguments) {
       if (argument.expression != "$retval") {
@@ -232,15 +226,17 @@ class Definer {
         text += raw(argument);
         continue;
       }
-      if (!function || !call || results.empty())
-        return fail("the results of " + entry.function + " are not known: " +
-                    (results.empty() && function ? "it has none" : image_.symbols.debug_info().why_empty()));
-      for (size_t i = 0; i < results.size(); ++i) {
+      auto places = result_places(image_.symbols, entry.address);
+      if (!places) return fail("$retval " + places.error().message());
+      if (!results || results->empty())
+        return fail("the results of " + entry.function +
+                    " are not known: " + (results ? "it has none" : image_.symbols.debug_info().why_empty()));
+      for (size_t i = 0; i < results->size(); ++i) {
         Variable result;
-        result.name = results.size() == 1 ? "ret" : "ret" + std::to_string(i);
+        result.name = results->size() == 1 ? "ret" : "ret" + std::to_string(i);
         if (!names[i].starts_with('~')) result.name = identifier(names[i]);
-        result.type = results[i];
-        result.location = call->results[i].location;
+        result.type = (*results)[i];
+        result.location = (*places)[i];
         TRY(auto fetched,
             fetch_variable(fetch_site(exit), result, {result.name, {}, 0}, result.name, argument.type));
         text += fetched_text(fetched);

@@ -5,6 +5,7 @@
 #include "image/elf/symbols.h"
 #include "image/usdt/notes.h"
 #include "session/entry_address.h"
+#include "session/function_result.h"
 #include "session/goroutine_number.h"
 #include "session/tracepoint_arguments.h"
 
@@ -20,6 +21,8 @@ constexpr uint32_t instruction_pointer = 16;
 
 // DWARF's numbers of xmm0 to xmm15.
 constexpr uint32_t first_vector = 17, last_vector = 32;
+// From one to the next in the context.
+constexpr uint32_t vector_stride = 8;
 bool is_vector(uint32_t number) { return number >= first_vector && number <= last_vector; }
 
 constexpr const char* not_shown =
@@ -34,7 +37,7 @@ Status add_steps(const LocPiece& piece, ImageAddr site, std::optional<uint32_t> 
     if (!offset && is_vector(number) && vector_offset) {
       if (piece.kind != LocPiece::Kind::Register) return fail("it is computed from a vector register");
       if (piece.bit_size > 64) return fail("it fills a whole vector register");
-      offset = *vector_offset + (number - first_vector) * 8;
+      offset = *vector_offset + (number - first_vector) * vector_stride;
     }
     if (!offset) return fail(is_vector(number) ? not_shown : "it is in a register that probes do not see");
     place.start = ArgumentPlace::Start::Register;
@@ -86,10 +89,18 @@ Result<ArgumentPlace> find_place(const std::vector<image::dwarf::Variable>& vari
   return fail("no variable `" + std::string(name) + "` is known here");
 }
 
+// "it is …" said of something named.
+std::string without_subject(const std::string& sentence) {
+  constexpr std::string_view it = "it ";
+  return sentence.starts_with(it) ? sentence.substr(it.size()) : sentence;
+}
+
 // The 64-bit register behind a name of any width.
-Result<uint32_t> register_offset(const image::UsdtRegister& reg) {
+Result<uint32_t> register_offset(const image::UsdtRegister& reg, std::optional<uint32_t> vector_offset = {}) {
   auto offset = context_offset(reg.number);
-  if (!offset) return fail("it is in a vector register, which is shown as an integer nowhere");
+  if (!offset && is_vector(reg.number) && vector_offset)
+    offset = *vector_offset + (reg.number - first_vector) * vector_stride;
+  if (!offset) return fail(is_vector(reg.number) ? not_shown : "it is in a register that probes do not see");
   return *offset;
 }
 
@@ -191,17 +202,42 @@ Result<ArgumentPlace> ScriptPlaces::local(const lang::AttachSpec& probe, std::st
                     vector_offset_);
 }
 
-Result<ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site) {
+Result<std::vector<ArgumentPlace>> ScriptPlaces::results(const lang::AttachSpec& probe) const {
+  auto site = types_.site(probe);
+  if (!site) return fail("is not known: nothing is known of " + probe.text);
+  TRY(auto locations, result_places(*site->image, site->address));
+  std::vector<ArgumentPlace> places;
+  for (const image::Location& location : locations) {
+    auto place = to_place(location, site->address, vector_offset_);
+    if (!place) return fail(without_subject(place.error().message()));
+    places.push_back(std::move(*place));
+  }
+  return places;
+}
+
+// Go passes nothing where C does. argN is C's register, whatever the function is, to bpftrace only.
+Status ScriptPlaces::numbered_arguments(const lang::AttachSpec& probe) const {
+  if (numbers_anywhere_ || probe.kind != lang::ProbeKind::kUprobe) return {};
+  auto site = types_.site(probe);
+  const image::Pclntab* table = site && site->image->is_elf() ? site->image->pclntab() : nullptr;
+  if (table == nullptr || table->function_at(site->address) == nullptr) return {};
+  return fail("Go passes its arguments in other places than C: take args.NAME, or reg(\"ax\")");
+}
+
+Result<ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site,
+                               std::optional<uint32_t> vector_offset) {
   using Kind = image::UsdtOperand::Kind;
   const image::UsdtOperand& operand = argument.operand;
-  if (argument.is_float) return fail("it is a floating-point number");
+  if (argument.is_float && argument.size != 4 && argument.size != 8)
+    return fail("it is a floating-point number of " + std::to_string(argument.size) + " bytes");
   if (operand.segment != 0) return fail("it is thread-local");
   ArgumentPlace place;
   place.size = argument.size;
   place.is_signed = argument.is_signed;
+  place.is_float = argument.is_float;
   switch (operand.kind) {
     case Kind::Register: {
-      TRY(place.register_offset, register_offset(*operand.base));
+      TRY(place.register_offset, register_offset(*operand.base, vector_offset));
       if (operand.base->is_high_byte) place.steps.push_back({PlaceStep::Kind::ShiftRight, 8});
       return place;
     }
@@ -241,7 +277,7 @@ Result<ArgumentPlace> ScriptPlaces::usdt_argument(const lang::AttachSpec& probe,
   if (number >= arguments.size())
     return fail(probe.text + " has " + std::to_string(arguments.size()) + " arguments: there is no arg" +
                 std::to_string(number));
-  auto place = to_place(arguments[number], found->sites[site].address);
+  auto place = to_place(arguments[number], found->sites[site].address, vector_offset_);
   if (!place) return fail(std::move(place.error()).while_doing("`arg" + std::to_string(number) + "`"));
   return place;
 }

@@ -12,14 +12,20 @@ namespace uscope::session {
 
 class ScriptPlaces final : public codegen::ArgumentPlaces {
  public:
-  // `vector_offset` as codegen::Inputs has it.
+  // `vector_offset` as codegen::Inputs has it. With `numbers_anywhere`, arg0 and so on are C's registers in
+  // every language, as bpftrace has it.
   explicit ScriptPlaces(const ScriptTypes& types, bool is_inproc = false,
-                        std::optional<uint32_t> vector_offset = {})
-      : types_(types), is_inproc_(is_inproc), vector_offset_(vector_offset) {}
+                        std::optional<uint32_t> vector_offset = {}, bool numbers_anywhere = false)
+      : types_(types),
+        is_inproc_(is_inproc),
+        vector_offset_(vector_offset),
+        numbers_anywhere_(numbers_anywhere) {}
 
   Result<codegen::ArgumentPlace> argument(const lang::AttachSpec& probe,
                                           std::string_view name) const override;
   Result<codegen::ArgumentPlace> local(const lang::AttachSpec& probe, std::string_view name) const override;
+  Result<std::vector<codegen::ArgumentPlace>> results(const lang::AttachSpec& probe) const override;
+  Status numbered_arguments(const lang::AttachSpec& probe) const override;
   size_t usdt_sites(const lang::AttachSpec& probe) const override;
   Result<codegen::ArgumentPlace> usdt_argument(const lang::AttachSpec& probe, size_t site,
                                                size_t number) const override;
@@ -30,6 +36,7 @@ class ScriptPlaces final : public codegen::ArgumentPlaces {
   const ScriptTypes& types_;
   bool is_inproc_;
   std::optional<uint32_t> vector_offset_;
+  bool numbers_anywhere_;
 };
 
 // Where register `dwarf_number` lies in the context of a probe (struct pt_regs); nothing for vector
@@ -39,6 +46,7 @@ std::optional<uint32_t> context_offset(uint32_t dwarf_number);
 // counted.
 Result<codegen::ArgumentPlace> to_place(const image::Location& location, ImageAddr site,
                                         std::optional<uint32_t> vector_offset = {});
-Result<codegen::ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site);
+Result<codegen::ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site,
+                                        std::optional<uint32_t> vector_offset = {});
 
 }  // namespace uscope::session

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "image/usdt/notes.h"
+#include "session/function_result.h"
 #include "session/tracepoint_arguments.h"
 #include "symbols/lookup.h"
 
@@ -132,6 +133,8 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
                  : lang::Type::array(lang::Type::uint8(), type.size, 1);
     case Kind::Float:
       return lang::Type::floating(unsigned(type.size * 8));
+    case Kind::Complex:  // its real part, then its imaginary one
+      return lang::Type::array(lang::Type::floating(unsigned(type.size * 4)), 2, type.size / 2);
     case Kind::Enum:
       return lang::Type::enumeration(register_name(table, id), type.size, type.is_signed);
     case Kind::Pointer:
@@ -291,9 +294,17 @@ std::optional<std::vector<lang::NamedValue>> ScriptTypes::usdt_values(const Atta
   for (const image::UsdtProbe& usdt : image::read_usdt_probes(image->elf())) {
     if (usdt.provider != probe.provider || usdt.name != probe.function || usdt.sites.empty()) continue;
     std::vector<lang::NamedValue> values;
-    for (const image::UsdtArgument& argument : usdt.sites.front().arguments)
+    for (const image::UsdtArgument& first : usdt.sites.front().arguments) {
+      // The probe may be in several places of the source, with narrower numbers in some.
+      image::UsdtArgument widest = first;
+      for (const image::UsdtSite& other : usdt.sites)
+        if (values.size() < other.arguments.size() && other.arguments[values.size()].size > widest.size &&
+            !widest.is_float)
+          widest = other.arguments[values.size()];
       values.push_back({"arg" + std::to_string(values.size()),
-                        lang::Type::integer(argument.size * 8u, argument.is_signed)});
+                        widest.is_float ? lang::Type::floating(widest.size * 8u)
+                                        : lang::Type::integer(widest.size * 8u, widest.is_signed)});
+    }
     return values;
   }
   return std::nullopt;
@@ -338,19 +349,13 @@ std::optional<std::vector<lang::NamedValue>> ScriptTypes::locals(const AttachSpe
 
 std::optional<lang::Type> ScriptTypes::return_type(const AttachSpec& probe) const {
   auto at = site(probe);
-  auto function = at ? at->image->debug_info().function_at(at->address) : std::nullopt;
-  if (!function) return std::nullopt;
-  if (function->return_type) return to_type(*at->image, function->return_type);
-  // Go's only result, if it is in a register of its own kind; other results are as the register has them.
-  const image::dwarf::Variable* only = nullptr;
-  for (const auto& parameter : function->parameters) {
-    if (!parameter.is_result) continue;
-    if (only != nullptr) return std::nullopt;
-    only = &parameter;
-  }
-  if (only == nullptr) return to_type(*at->image, function->return_type);
-  lang::Type type = to_type(*at->image, only->type);
-  return type.is(lang::TypeKind::kFloat) ? std::optional(type) : std::nullopt;
+  auto results = at ? result_types(*at->image, at->address) : std::nullopt;
+  if (!results) return std::nullopt;
+  if (results->empty()) return lang::Type::void_type();
+  if (results->size() == 1) return to_type(*at->image, results->front());
+  std::vector<lang::Type> types;
+  for (TypeId id : *results) types.push_back(to_type(*at->image, id));
+  return lang::Type::tuple(types);
 }
 
 std::optional<lang::Type> ScriptTypes::global(const AttachSpec& probe, std::string_view name) const {

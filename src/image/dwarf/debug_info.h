@@ -45,7 +45,8 @@ struct Variable {
   bool is_global = false;
   bool in_inlined = false;  // belongs to a function inlined here
   SourceLine declared;
-  Location location;  // at the address asked for
+  Location location;   // at the address asked for
+  Location at_return;  // Go's results, of function_at(): at the function's RET
 };
 
 struct Function {

@@ -373,6 +373,30 @@ void EntryPlaces::settle_go_stack(const GoCall& call, bool is_complete) {
   }
 }
 
+// What goes over the stack lies above what was passed there, and parameters may be undescribed: then only the
+// debug info can say where. Registers are handed out anew for the results, all of which are described.
+void EntryPlaces::settle_go_results(const GoCall& call, bool in_registers, bool is_complete) {
+  size_t index = 0;
+  for (Parameter& parameter : parameters_) {
+    if (!parameter.variable.is_result) continue;
+    const GoPlace& place = call.results[index++];
+    Location& location = parameter.variable.at_return;
+    bool has_home = parameter.state == State::InFrame && !parameter.home.is_pointer &&
+                    parameter.home.cfa_offset.value_or(-1) >= 0;
+    if (parameter.size == 0) {
+      location = optimized_out("has no size, so it is not returned");
+    } else if (place.in_registers) {
+      location = place.location;
+    } else if (has_home) {
+      location = {{memory(rsp, *parameter.home.cfa_offset + 8)}};
+    } else if (is_complete && !in_registers) {
+      location = place.location;
+    } else {
+      location = optimized_out("is on the stack, and the compiler did not say where");
+    }
+  }
+}
+
 void EntryPlaces::settle_go() {
   std::vector<TypeId> parameters, results;
   std::optional<size_t> announced;
@@ -386,15 +410,20 @@ void EntryPlaces::settle_go() {
       announced = std::strtoul(variable.name.c_str() + 2, nullptr, 10);
   }
   bool in_registers = go_passes_in_registers(die_.unit->facts().producer);
+  bool is_complete = announced && *announced == parameters.size();
   auto call = go_call(parameters, results, in_registers, lookup());
   if (!call) {
     for (Parameter& parameter : parameters_) {
       if (parameter.state == State::InFrame) parameter.variable.location = optimized_out(not_stored);
+      parameter.variable.at_return = optimized_out("is of a type whose size is not known");
     }
-  } else if (in_registers) {
+    return;
+  }
+  settle_go_results(*call, in_registers, is_complete);
+  if (in_registers) {
     settle_go_registers(*call);
   } else {
-    settle_go_stack(*call, announced && *announced == parameters.size());
+    settle_go_stack(*call, is_complete);
   }
 }
 

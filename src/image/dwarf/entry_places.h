@@ -75,6 +75,7 @@ class EntryPlaces {
   void settle_go();
   void settle_go_stack(const GoCall& call, bool is_complete);
   void settle_go_registers(const GoCall& call);
+  void settle_go_results(const GoCall& call, bool in_registers, bool is_complete);
 
   const std::vector<IncomingStore>& stores();
   TypeLookup lookup() const;

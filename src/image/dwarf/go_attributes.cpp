@@ -27,7 +27,10 @@ bool go_passes_in_registers(std::string_view producer) {
   size_t at = producer.find("go1.");
   // A development build names no version; it is newer than 1.17.
   if (at == std::string_view::npos) return true;
-  return std::strtoul(std::string(producer.substr(at + 4, 8)).c_str(), nullptr, 10) >= 17;
+  unsigned long minor = std::strtoul(std::string(producer.substr(at + 4, 8)).c_str(), nullptr, 10);
+  // The first two versions that could could also be told not to.
+  if (minor == 17 || minor == 18) return producer.find("regabi") != std::string_view::npos;
+  return minor > 18;
 }
 
 }  // namespace uscope::image::dwarf

@@ -173,6 +173,77 @@ TEST(Generate, ArgumentsAreWhereTheDebugInfoSays) {
   EXPECT_EQ(Generated("uprobe:/a:f { @ = args.q; }", inputs).error(), "script:1:19-25: no place for q");
 }
 
+// f returns a number, g a struct in two registers, h one in memory.
+class ResultPlaces final : public ArgumentPlaces {
+ public:
+  Result<ArgumentPlace> argument(const lang::AttachSpec&, std::string_view) const override {
+    return fail("no place");
+  }
+  Result<ArgumentPlace> local(const lang::AttachSpec&, std::string_view) const override {
+    return fail("no place");
+  }
+  Result<std::vector<ArgumentPlace>> results(const lang::AttachSpec& probe) const override {
+    ArgumentPlace place = result_register();
+    if (probe.function == "k") return fail("is nowhere");
+    if (probe.function == "h") place.is_address = true;
+    if (probe.function == "g") {
+      ArgumentPlace second;
+      second.register_offset = 96;
+      place.parts = {{result_register(), 8}, {second, 8}};
+    }
+    return std::vector<ArgumentPlace>{place};
+  }
+};
+
+class ResultTypes final : public lang::TypeSource {
+ public:
+  std::optional<lang::StructLayout> find_struct(std::string_view name) const override {
+    lang::StructLayout layout{std::string(name), 16, 8, {}};
+    layout.fields = {{"x", lang::Type::int64(), 0}, {"y", lang::Type::int32(), 8}};
+    return layout;
+  }
+  std::optional<lang::Type> find_type(std::string_view) const override { return std::nullopt; }
+  std::optional<lang::Constant> find_constant(std::string_view) const override { return std::nullopt; }
+  std::vector<lang::Enumerator> enumerators(std::string_view) const override { return {}; }
+  std::optional<std::vector<lang::NamedValue>> arguments(const lang::AttachSpec&) const override {
+    return std::nullopt;
+  }
+  std::optional<std::vector<lang::NamedValue>> locals(const lang::AttachSpec&) const override {
+    return std::nullopt;
+  }
+  std::optional<lang::Type> return_type(const lang::AttachSpec& probe) const override {
+    if (probe.function == "f" || probe.function == "k") return lang::Type::int32();
+    if (probe.function == "u") return lang::Type::integer(8, false);
+    return lang::Type::structure("struct pair", 16);
+  }
+  std::optional<lang::Type> global(const lang::AttachSpec&, std::string_view) const override {
+    return std::nullopt;
+  }
+};
+
+TEST(Generate, ResultsAreWhereTheirTypesPutThem) {
+  ResultPlaces places;
+  ResultTypes types;
+  Inputs inputs;
+  inputs.places = &places;
+  inputs.types = &types;
+  Generated registers("uretprobe:/a:g { @ = retval.y; }", inputs);
+  ASSERT_TRUE(registers.result) << registers.error();
+  EXPECT_NE(registers.code().find("r0 = *(u64*)(r6 + 96)"), std::string::npos);
+  EXPECT_EQ(registers.code().find("probe_read_user"), std::string::npos);
+  Generated memory("uretprobe:/a:h { @ = retval.y; }", inputs);
+  ASSERT_TRUE(memory.result) << memory.error();
+  EXPECT_NE(memory.code().find("probe_read_user"), std::string::npos);
+  // Each kind of result has a code of its own.
+  Generated both("uretprobe:/a:f,uretprobe:/a:u,uretprobe:/a:f { @ = retval; }", inputs);
+  ASSERT_TRUE(both.result) << both.error();
+  EXPECT_EQ(both.result->program.codes.size(), 2u);
+  EXPECT_EQ(Generated("uretprobe:/a:k { @ = retval; }", inputs).error(),
+            "script:1:22-28: `retval` is nowhere");
+  EXPECT_EQ(Generated("uretprobe:/a:f,uretprobe:/a:k { @ = retval; }", inputs).error(),
+            "script:1:37-43: `retval` of k is nowhere");
+}
+
 struct Refused {
   const char* script;
   const char* error;

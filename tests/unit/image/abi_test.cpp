@@ -3,6 +3,7 @@
 #include <map>
 
 #include "image/abi_go.h"
+#include "image/abi_rust.h"
 #include "image/abi_sysv.h"
 #include "unit/image/dwarf/compiled.h"
 
@@ -98,6 +99,80 @@ TEST(SysvAbi, says_where_results_are) {
   EXPECT_EQ(spell(*sysv_result(t.structure({{d, 0}, {l, 8}}, 16), t.lookup())), "64:xmm0 64:rax");
   EXPECT_EQ(spell(*sysv_result(t.structure({{l, 0}, {l, 8}, {l, 16}}, 24), t.lookup())), "[rax]");
   EXPECT_TRUE(sysv_result({}, t.lookup())->pieces.empty());
+}
+
+TEST(SysvAbi, an_eightbyte_is_what_its_strongest_part_makes_it) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4), f = t.scalar(Kind::Float, 4), d = t.scalar(Kind::Float, 8);
+  TypeId c = t.scalar(Kind::Integer, 1), p = t.scalar(Kind::Pointer, 8);
+  auto result = [&](TypeId id) {
+    auto place = sysv_result(id, t.lookup());
+    return place ? spell(*place) : "unknown";
+  };
+  EXPECT_EQ(result(t.structure({{d, 0}, {d, 8}}, 16)), "64:xmm0 64:xmm1");
+  EXPECT_EQ(result(t.structure({{f, 0}, {f, 4}, {f, 8}}, 12)), "64:xmm0 32:xmm1");
+  EXPECT_EQ(result(t.structure({{f, 0}, {i, 4}, {f, 8}}, 12)), "64:rax 32:xmm0");
+  // A pointer that does not lie where pointers lie puts the whole into memory.
+  EXPECT_EQ(result(t.structure({{c, 0}, {p, 1}}, 9)), "[rax]");
+  TypeId complex = t.scalar(Kind::Complex, 16), small_complex = t.scalar(Kind::Complex, 8);
+  EXPECT_EQ(result(complex), "64:xmm0 64:xmm1");
+  EXPECT_EQ(result(small_complex), "xmm0");
+}
+
+TEST(SysvAbi, what_the_x87_returns_is_not_there_and_takes_no_hidden_pointer) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4);
+  TypeId ld = t.add({.kind = Kind::Float, .name = "long double", .size = 16});
+  TypeId complex = t.scalar(Kind::Complex, 32);
+  EXPECT_FALSE(sysv_result(ld, t.lookup()));
+  EXPECT_FALSE(sysv_result(complex, t.lookup()));
+  EXPECT_EQ(spelled(sysv_parameters({i}, complex, t.lookup())), (Texts{"rdi"}));
+  EXPECT_EQ(spelled(sysv_parameters({complex, i}, {}, t.lookup())), (Texts{"[rsp+8]", "rdi"}));
+  // Beside an integer in the same bytes nothing of it is the x87's any more.
+  Type both{.kind = Kind::Union, .size = 16, .passed_by_reference = false};
+  both.members = {{.name = "a", .type = ld}, {.name = "b", .type = i}};
+  TypeId mixed = t.add(both);
+  EXPECT_EQ(spell(*sysv_result(mixed, t.lookup())), "[rax]");
+  EXPECT_EQ(spelled(sysv_parameters({i}, mixed, t.lookup())), (Texts{"rsi"}));
+}
+
+TEST(SysvAbi, half_a_vector_is_no_vector) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4);
+  TypeId f = t.scalar(Kind::Float, 4);
+  TypeId v = t.add({.kind = Kind::Array, .size = 16, .target = f, .dimensions = {4}, .is_vector = true});
+  EXPECT_EQ(spelled(sysv_parameters({v, v}, {}, t.lookup())), (Texts{"xmm0", "xmm1"}));
+  Type both{.kind = Kind::Union, .size = 16, .passed_by_reference = false};
+  both.members = {{.name = "a", .type = v}, {.name = "b", .type = i}};
+  EXPECT_EQ(spelled(sysv_parameters({t.add(both)}, {}, t.lookup())), (Texts{"64:rdi 64:xmm0"}));
+}
+
+TEST(RustAbi, tells_only_what_both_of_its_conventions_do) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4), l = t.scalar(Kind::Integer, 8), w = t.scalar(Kind::Integer, 16);
+  TypeId f = t.scalar(Kind::Float, 4), d = t.scalar(Kind::Float, 8), b = t.scalar(Kind::Integer, 1);
+  auto result = [&](TypeId id) {
+    auto place = rust_result(id, t.lookup());
+    return !place ? "unknown" : place->pieces.empty() ? "nothing" : spell(*place);
+  };
+  EXPECT_EQ(result({}), "nothing");
+  EXPECT_EQ(result(l), "rax");
+  EXPECT_EQ(result(w), "64:rax 64:rdx");
+  EXPECT_EQ(result(f), "xmm0");
+  EXPECT_EQ(result(t.structure({{d, 0}}, 8)), "xmm0");
+  EXPECT_EQ(result(t.structure({{l, 0}, {d, 8}}, 16)), "64:rax 64:xmm0");
+  EXPECT_EQ(result(t.structure({{d, 8}, {b, 0}}, 16)), "8:rax 56:bytes 00 00 00 00 00 00 00 64:xmm0");
+  EXPECT_EQ(result(t.structure({{b, 0}, {b, 1}, {b, 2}}, 3)), "rax");
+  EXPECT_EQ(result(t.structure({{l, 0}, {l, 8}, {l, 16}}, 24)), "[rax]");
+  // C packs them into one register, Rust takes two.
+  EXPECT_EQ(result(t.structure({{i, 0}, {i, 4}}, 8)), "unknown");
+  EXPECT_EQ(result(t.structure({{f, 0}, {f, 4}}, 8)), "unknown");
+  EXPECT_EQ(result(t.structure({{i, 0}, {i, 4}, {i, 8}}, 12)), "unknown");
+  Type choice{.kind = Kind::Struct, .size = 16};
+  choice.variant_parts.emplace_back();
+  EXPECT_EQ(result(t.add(choice)), "unknown");
+  // Perhaps a vector.
+  EXPECT_EQ(result(t.add({.kind = Kind::Struct, .size = 32, .alignment = 32})), "unknown");
 }
 
 Texts go_spelled(const std::optional<GoCall>& call, bool results = false) {

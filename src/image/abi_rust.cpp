@@ -1,0 +1,114 @@
+#include "image/abi_rust.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace uscope::image {
+namespace {
+
+using Kind = Type::Kind;
+constexpr int max_depth = 16;
+constexpr size_t max_scalars = 16;
+constexpr uint32_t rax = 0, rdx = 1, xmm0 = 17;
+
+struct Scalar {
+  uint64_t offset = 0, size = 0;
+  bool is_float = false;
+};
+
+bool is_scalar_kind(Kind kind) {
+  switch (kind) {
+    case Kind::Bool:
+    case Kind::Integer:
+    case Kind::Character:
+    case Kind::Enum:
+    case Kind::Pointer:
+    case Kind::Reference:
+    case Kind::Float:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// False for what is not simply made of scalars: enums with data, unions, arrays.
+bool flatten(const Type& type, uint64_t offset, const TypeLookup& lookup, int depth,
+             std::vector<Scalar>& out) {
+  if (depth > max_depth || out.size() > max_scalars) return false;
+  if (is_scalar_kind(type.kind)) {
+    bool is_float = type.kind == Kind::Float;
+    if (type.size == 0 || type.size > (is_float ? 8 : 16)) return false;
+    out.push_back({offset, type.size, is_float});
+    return true;
+  }
+  if (type.kind != Kind::Struct || type.is_declaration || !type.variant_parts.empty()) return false;
+  for (const Member& member : type.members) {
+    const Type& inner = strip_aliases(lookup(member.type), lookup);
+    if (member.is_static || inner.size == 0) continue;
+    if (member.bit_size != 0 || !flatten(inner, offset + member.offset, lookup, depth + 1, out)) return false;
+  }
+  return true;
+}
+
+// Some versions return vectors of these in registers, and debug info has them as structs like any other.
+bool may_be_vector(const Type& type) {
+  bool is_vector_size = type.size == 16 || type.size == 32 || type.size == 64;
+  return is_vector_size && (type.alignment == 0 || type.alignment == type.size);
+}
+
+LocPiece in_register(uint32_t number, uint64_t bytes) {
+  return {
+      .kind = LocPiece::Kind::Register, .ops = {{LocOp::Code::Register, number, 0}}, .bit_size = bytes * 8};
+}
+
+LocPiece padding(uint64_t bytes) {
+  return {.kind = LocPiece::Kind::Bytes, .bytes = std::vector<uint8_t>(bytes), .bit_size = bytes * 8};
+}
+
+// Each in a register of its own kind, in order: what both conventions do where no two share an eightbyte.
+Location one_register_each(const std::vector<Scalar>& scalars, uint64_t size) {
+  Location location;
+  uint32_t integers = 0, floats = 0;
+  uint64_t at = 0;
+  for (const Scalar& scalar : scalars) {
+    if (scalar.offset > at) location.pieces.push_back(padding(scalar.offset - at));
+    uint32_t number = scalar.is_float ? xmm0 + floats++ : (integers++ == 0 ? rax : rdx);
+    location.pieces.push_back(in_register(number, scalar.size));
+    at = scalar.offset + scalar.size;
+  }
+  if (size > at) location.pieces.push_back(padding(size - at));
+  if (location.pieces.size() == 1) location.pieces[0].bit_size = 0;
+  return location;
+}
+
+}  // namespace
+
+std::optional<Location> rust_result(TypeId id, const TypeLookup& lookup) {
+  if (!id) return Location{};
+  const Type& type = strip_aliases(lookup(id), lookup);
+  if (type.kind == Kind::Void) return Location{};
+  bool is_aggregate =
+      type.kind == Kind::Struct || type.kind == Kind::Union || (type.kind == Kind::Array && !type.is_vector);
+  if (is_aggregate && !type.is_declaration && type.size > 16) {
+    if (may_be_vector(type)) return {};
+    return Location{{{.kind = LocPiece::Kind::Memory, .ops = {{LocOp::Code::Register, rax, 0}}}}};
+  }
+  std::vector<Scalar> scalars;
+  if (!flatten(type, 0, lookup, 0, scalars)) return {};
+  std::ranges::sort(scalars, {}, &Scalar::offset);
+  if (scalars.empty()) return type.size == 0 ? std::optional(Location{}) : std::nullopt;
+  bool is_wide = scalars.size() == 1 && scalars[0].size == 16;
+  if (is_wide) return Location{{in_register(rax, 8), in_register(rdx, 8)}};
+  bool is_pair = scalars.size() == 2 && scalars[0].offset + scalars[0].size <= 8 && scalars[1].offset >= 8;
+  if (scalars.size() == 1 ? scalars[0].offset == 0 : is_pair) return one_register_each(scalars, type.size);
+  // Several in one word that are not floating-point numbers only: the word is an integer to both.
+  bool has_integer = std::ranges::any_of(scalars, [](const Scalar& s) { return !s.is_float; });
+  if (scalars.size() > 2 && type.size <= 8 && has_integer) {
+    LocPiece word = in_register(rax, type.size);
+    word.bit_size = 0;
+    return Location{{std::move(word)}};
+  }
+  return {};
+}
+
+}  // namespace uscope::image
