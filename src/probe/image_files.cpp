@@ -12,6 +12,7 @@
 #include "base/glob.h"
 #include "process/info.h"
 #include "process/maps.h"
+#include "process/proc_dir.h"
 #include "symbols/loader_config.h"
 
 namespace uscope::probe {
@@ -124,7 +125,7 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 std::string root_of(std::optional<pid_t> pid) {
   if (!pid) return "";
-  std::string process = "/proc/" + std::to_string(*pid), root = process + "/root";
+  std::string process = process::living_proc_dir(*pid), root = process + "/root";
   char target[8];
   // A process in our own root needs no detour; its files are then shown and opened alike. The same root does
   // not mean the same files: another mount namespace may have others below it.

@@ -1,6 +1,5 @@
 // Where /proc keeps a process. When the first thread of a process has exited and others live on, /proc/PID
-// itself has no maps, memory or exe any more; a living thread's own directory still has. Not part of
-// process/'s interface.
+// itself has no maps, memory or exe any more; a living thread's own directory still has.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,7 @@
 #include "session/run.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -52,6 +53,15 @@ Result<Target> find_target_process(pid_t pid) {
   return Target{std::move(info), Fd(int(::syscall(SYS_pidfd_open, pid, 0)))};
 }
 
+// One that nobody waits for stays a zombie. When only its first thread has ended, it has not.
+bool has_ended(const Target& target) {
+  pollfd source{target.end.get(), POLLIN, 0};
+  if (target.end.is_open() && ::poll(&source, 1, 0) == 0) return false;
+  if (!process::is_same_process(target.info)) return true;
+  auto now = process::read_process(target.info.pid);
+  return !now || now->is_zombie;
+}
+
 // A program that would run with its owner's rights does not, when it is executed under ptrace by an ordinary
 // user.
 bool loses_rights(const std::string& file) {
@@ -65,12 +75,14 @@ bool loses_rights(const std::string& file) {
 class Session {
  public:
   Session(const RunRequest& request, const lang::TypedProgram& program, const codegen::Compiled& compiled,
-          engine::Engine& engine, view::Output& output, event::SymbolNames& names, Unwinding& unwinding)
+          engine::Engine& engine, view::Output& output, event::SymbolNames& names, Unwinding& unwinding,
+          Signals& signals)
       : request_(request),
         program_(program),
         compiled_(compiled),
         output_(output),
         unwinding_(unwinding),
+        signals_(signals),
         engine_(engine),
         reporter_(compiled.plan, engine_, names, output, request.with_warnings) {
     reporter_.set_wants_end([this] { return !is_ending_ && look_for_signals().wants_end; });
@@ -168,7 +180,7 @@ class Session {
   const codegen::Compiled& compiled_;
   view::Output& output_;
   Unwinding& unwinding_;
-  Signals signals_;
+  Signals& signals_;
   engine::Engine& engine_;
   Reporter reporter_;
   bool has_events_ = false;
@@ -303,11 +315,10 @@ Status Session::wait(Child* child, const std::optional<Target>& target, const vi
     const auto patience = unwinding_.is_following() ? kKeepUp : std::chrono::milliseconds(1000);
     TRY_STATUS(drain(is_told && arrived.user_signals == 0 ? patience : kLookAgain));
     tell_news(report);
-    const bool has_ended =
-        (child != nullptr && child->ended()) || (target && !process::is_same_process(target->info));
-    if (has_ended && !engine_.has_followed_children()) break;
+    const bool is_over = (child != nullptr && child->ended()) || (target && has_ended(*target));
+    if (is_over && !engine_.has_followed_children()) break;
     // Its end can be read from now on, and would wake us all the time.
-    if (has_ended) ::usleep(useconds_t(kAfterTheEnd.count()));
+    if (is_over) ::usleep(useconds_t(kAfterTheEnd.count()));
   }
   tell_news(report);
   return {};
@@ -445,6 +456,9 @@ class ScriptRun {
   ProbeScope scope_{std::nullopt, "", false, false};
   std::optional<ScriptCompiler> compiler_;
   std::optional<lang::TypedProgram> program_;
+  // Longer than the engine, which takes its time to leave: an interrupt must not end uscope before its maps
+  // are shown.
+  std::optional<Signals> signals_;
 };
 
 Status ScriptRun::find_process() {
@@ -596,7 +610,8 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
   EngineMaker engines(compiler_->types());
   std::unique_ptr<engine::Engine> engine =
       engines.make(chosen, scope_.pid, child_ ? &*child_ : nullptr, request_.follows_forks);
-  Session session(request_, *program_, compiled, *engine, output_, names_, unwinding);
+  if (!signals_) signals_.emplace();
+  Session session(request_, *program_, compiled, *engine, output_, names_, unwinding, *signals_);
   if (Status loaded = session.load(); !loaded) {
     if (may_pass) return pass(chosen, loaded.error().message());
     return fail(std::move(loaded).error());

@@ -8,6 +8,7 @@
 
 #include "engine/inproc/runtime/shared_plan.h"
 #include "process/info.h"
+#include "process/proc_dir.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -99,7 +100,7 @@ void TargetLife::end() {
 // A process that is ending has no memory any more, some time before it is a zombie.
 bool TargetLife::is_alive() const {
   auto info = process::read_process(pid_);
-  auto pages = read_text_file(fmt::format("/proc/{}/statm", pid_));
+  auto pages = read_text_file(process::living_proc_dir(pid_) + "/statm");
   return info && !info->is_zombie && pages && !pages->starts_with("0 ");
 }
 

@@ -15,6 +15,7 @@
 //   keep FILE N   dlopen and N calls, without dlclose
 //   threads T N   T threads one after the other, each calls work() N times
 //   crowd T N     T threads at once, each calls work() N times; none ends before all have
+//   hand-over     the first thread ends here; another does the rest
 //   sleep MS      does nothing
 //   undumpable    is not to be looked into (PR_SET_DUMPABLE)
 //   filter        from now on a seccomp filter kills the process when it maps memory
@@ -185,9 +186,21 @@ static void do_wait(void) {
   if (fgets(line, sizeof line, stdin) == NULL) exit(0);
 }
 
-int main(int argc, char** argv) {
-  (void)argc;
-  for (char** a = argv + 1; *a != NULL;) {
+static void live(char** a);
+
+static void* live_on(void* rest) {
+  live(rest);
+  return NULL;
+}
+
+static void do_hand_over(char** rest) {
+  pthread_t other;
+  expect(pthread_create(&other, NULL, live_on, rest) == 0, "pthread_create");
+  pthread_exit(NULL);
+}
+
+static void live(char** a) {
+  while (*a != NULL) {
     const char* what = *a++;
 #define TEXT (*a != NULL ? *a++ : (exit(97), ""))
 #define NUMBER atol(TEXT)
@@ -205,6 +218,7 @@ int main(int argc, char** argv) {
     else if (strcmp(what, "reopen") == 0) { const char* file = TEXT; do_reopen(file, NUMBER); }
     else if (strcmp(what, "threads") == 0) { long t = NUMBER; do_threads(t, NUMBER, 0); }
     else if (strcmp(what, "crowd") == 0) { long t = NUMBER; do_threads(t, NUMBER, 1); }
+    else if (strcmp(what, "hand-over") == 0) do_hand_over(a);
     else if (strcmp(what, "undumpable") == 0) prctl(PR_SET_DUMPABLE, 0);
     else if (strcmp(what, "filter") == 0) do_filter();
     else if (strcmp(what, "sleep") == 0) usleep((useconds_t)NUMBER * 1000);
@@ -212,5 +226,10 @@ int main(int argc, char** argv) {
     else exit(95);
   }
   printf("CALLS %d\n", calls);
-  return wrong == 0 ? 0 : 1;
+  exit(wrong == 0 ? 0 : 1);
+}
+
+int main(int argc, char** argv) {
+  (void)argc;
+  live(argv + 1);
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "engine/inproc/target/placement.h"
+#include "process/proc_dir.h"
 #include "process/remote_call.h"
 
 namespace uscope::engine::inproc {
@@ -30,7 +31,7 @@ Result<Fd> open_remote_fd(pid_t pid, int fd) {
     Fd copy(int(::syscall(SYS_pidfd_getfd, process.get(), fd, 0)));
     if (copy.is_open()) return copy;
   }
-  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  const std::string path = fmt::format("{}/fd/{}", process::living_proc_dir(pid), fd);
   Fd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!opened.is_open()) return fail(Error::from_errno("opening " + path, errno));
   return opened;

@@ -1,6 +1,5 @@
 #include "engine/inproc/target/hooks.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <array>
@@ -8,6 +7,7 @@
 
 #include "engine/inproc/target/loadings.h"
 #include "process/beginnings.h"
+#include "process/proc_dir.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -68,8 +68,8 @@ bool is_always_loaded(pid_t pid, const process::Maps& maps, const std::string& f
   struct stat program {
   }, named{};
   if (::stat(file.c_str(), &named) != 0) return false;
-  if (::stat(fmt::format("/proc/{}/exe", pid).c_str(), &program) == 0 && program.st_dev == named.st_dev &&
-      program.st_ino == named.st_ino)
+  if (::stat((process::living_proc_dir(pid) + "/exe").c_str(), &program) == 0 &&
+      program.st_dev == named.st_dev && program.st_ino == named.st_ino)
     return true;
   return is_c_library(file) && !find_loadings(pid, maps, file).empty();
 }

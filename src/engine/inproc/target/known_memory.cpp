@@ -13,6 +13,7 @@
 #include <climits>
 
 #include "base/fd.h"
+#include "process/proc_dir.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -88,7 +89,7 @@ std::string how_memory_is_read(const MemoryPlaces& places) {
 KnownMemory find_known_memory(pid_t pid) {
   auto maps = process::Maps::of(pid);
   if (!maps) return {};
-  const std::string link = fmt::format("/proc/{}/exe", pid);
+  const std::string link = process::living_proc_dir(pid) + "/exe";
   char path[PATH_MAX];
   const ssize_t length = ::readlink(link.c_str(), path, sizeof path);
   struct stat file {};
