@@ -33,6 +33,8 @@ std::string_view words_for(Tactic tactic) {
       return "a 2-byte jump to padding nearby";
     case Tactic::short_jump_to_room:
       return "a 2-byte jump to a place nearby that was made free";
+    case Tactic::on_the_ways:
+      return "jumps on all ways to it";
   }
   return "";
 }
@@ -112,8 +114,11 @@ void Survey::count(const ImagePlan& plan) {
     std::string& why = origin.is_exit ? function.exit_refusal : function.entry_refusal;
     if (why.empty()) why = refusal.reason;
   }
+  std::vector<bool> is_counted(sites_.size());
   for (const auto& patch : plan.patches)
     for (const auto& probe : patch.probes) {
+      if (is_counted[probe.site]) continue;
+      is_counted[probe.site] = true;
       auto& part = origins_[probe.site].is_exit ? coverage_.exits : coverage_.entries;
       ++part.sites;
       ++part.tactics[std::string(words_for(tactic_of(patch, probe)))];

@@ -134,12 +134,25 @@ std::optional<FunctionSymbol> PatchFacts::symbol_at(ImageAddr address) const {
       function != nullptr && function->size != 0)
     return *function;
   if (!image_.is_elf()) return std::nullopt;
+  if (const FunctionSymbol* function = running_through(address)) return *function;
   auto entry = image_.unwind_entries().at(address.value);
   if (!entry) return std::nullopt;
   FunctionSymbol function;
   function.address = {entry->begin};
   function.size = entry->end - entry->begin;
   return function;
+}
+
+// Hand-written code runs through the filler behind it into the next function.
+const FunctionSymbol* PatchFacts::running_through(ImageAddr filler) const {
+  auto after = std::ranges::upper_bound(image_.functions(), filler, {}, &FunctionSymbol::address);
+  if (after == image_.functions().begin()) return nullptr;
+  const FunctionSymbol& function = *std::prev(after);
+  if (function.size == 0 || filler < function.address + function.size) return nullptr;
+  if (filler - (function.address + function.size) > kMostFiller) return nullptr;
+  auto code = symbols::whole_function_code(image_, function);
+  if (!code || !code->up_to_next || !code->up_to_next->contains(filler.value)) return nullptr;
+  return x86::analyze(*code).runs_through_filler() ? &function : nullptr;
 }
 
 // Compilers fill the space between functions with nops or int3. Whatever has a name or an unwind entry is
@@ -314,7 +327,9 @@ std::vector<engine::inproc::TextFacts::Filler> PatchFacts::filler_near(ImageAddr
     const Bytes filler = filler_behind(end);
     if (filler.size() < size) continue;
     auto code = symbols::function_code(image_, function);
-    if (!code || x86::analyze(*code).gap() == x86::Gap::falls_off_end) continue;
+    if (!code) continue;
+    const x86::Flow flow = x86::analyze(*code);
+    if (flow.gap() == x86::Gap::falls_off_end || flow.runs_through_filler()) continue;
     found.push_back({end, filler});
   }
   return found;

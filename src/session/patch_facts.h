@@ -32,6 +32,8 @@ class PatchFacts final : public engine::inproc::TextFacts {
 
  private:
   std::optional<symbols::FunctionSymbol> symbol_at(ImageAddr address) const;
+  // The function that runs through this filler; null if none does.
+  const symbols::FunctionSymbol* running_through(ImageAddr filler) const;
   Bytes filler_behind(ImageAddr end) const;
   std::string why_forbidden(const symbols::FunctionSymbol& function, uint64_t begin, uint64_t end) const;
   void read_restartable_sequences();

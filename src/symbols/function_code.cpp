@@ -13,6 +13,7 @@ namespace {
 
 // What one function may be at most; a symbol that claims more lies.
 constexpr uint64_t largest_function = uint64_t(64) << 20;
+constexpr uint64_t most_filler = 64;
 constexpr size_t most_parts = 32;
 constexpr size_t most_pieces = 64;  // that the unwinder sees in one part: hand-written code has several
 
@@ -139,6 +140,20 @@ class WholeFunction {
   x86::FunctionCode& code_;
 };
 
+// The function with the filler behind it, if that is all there is up to the next one.
+std::optional<x86::CodeRange> up_to_next(const ImageSymbols& image, const FunctionSymbol& function) {
+  const ImageAddr end = function.address + function.size;
+  auto next = std::ranges::lower_bound(image.functions(), end, {}, &FunctionSymbol::address);
+  if (next == image.functions().end() || next->address - end > most_filler) return std::nullopt;
+  auto bytes = image.code_at(function.address, next->address - function.address);
+  if (!bytes) return std::nullopt;
+  x86::Decoder decoder(bytes->subspan(function.size), end.value);
+  for (auto filler = decoder.next(); filler; filler = decoder.next())
+    if (!filler->is_padding()) return std::nullopt;
+  if (!decoder.at_end()) return std::nullopt;
+  return x86::CodeRange{function.address.value, *bytes};
+}
+
 }  // namespace
 
 std::optional<x86::FunctionCode> function_code(const ImageSymbols& image, const FunctionSymbol& function) {
@@ -147,6 +162,7 @@ std::optional<x86::FunctionCode> function_code(const ImageSymbols& image, const 
   if (!bytes) return std::nullopt;
   x86::FunctionCode code;
   code.parts.push_back({function.address.value, *bytes});
+  code.up_to_next = up_to_next(image, function);
   code.read_image = [&image](uint64_t address, uint64_t size) {
     return image.code_at(ImageAddr{address}, size).value_or(Bytes());
   };

@@ -27,12 +27,17 @@ bool is_call(const Instruction& i) { return i.kind == Kind::call || i.kind == Ki
 
 class FlowBuilder {
  public:
-  explicit FlowBuilder(const FunctionCode& code) : code_(code), graph_(code.parts) {}
+  // `filler_at`: where the filler begins that the first part has been made longer by; 0: it has not.
+  explicit FlowBuilder(const FunctionCode& code, uint64_t filler_at = 0)
+      : code_(code), filler_at_(filler_at), graph_(code.parts) {}
 
   Flow build() &&;
 
  private:
   void add_root(uint64_t address);
+  // A root that not (only) a direct branch leads to.
+  void add_hidden_root(uint64_t address);
+  void add_hidden_leader(uint64_t address);
   void explore_all();
   void explore(uint64_t address);
   // Handles what follows an instruction; the next address to go on with, if any.
@@ -40,16 +45,19 @@ class FlowBuilder {
   void branch_to(const Instruction& branch);
   bool adopt_part(uint64_t address);
   void reach_end(uint64_t address);
+  bool run_into_next(uint64_t address, const Instruction* last);
   bool check_overlap(const Instruction& instruction);
   void resolve_jumps();
   void judge_jump(const Instruction& jump, const JumpTargets& targets);
   void check_labels();
   void check_leftovers();
+  void check_filler();
   void add_exit(const Instruction& at, ExitKind kind);
   void note_gap(Gap gap, uint64_t address);
   void finish();
 
   const FunctionCode& code_;
+  uint64_t filler_at_;
   Graph graph_;
   Flow flow_;
   std::vector<uint64_t> pending_;
@@ -58,6 +66,7 @@ class FlowBuilder {
   std::vector<uint64_t> leaders_;
   std::optional<StackDepths> depths_;
   bool has_code_pointers_ = false;
+  std::optional<uint64_t> runs_into_next_;  // its last nop
 };
 
 void FlowBuilder::note_gap(Gap gap, uint64_t address) {
@@ -75,6 +84,16 @@ void FlowBuilder::add_root(uint64_t address) {
   pending_.push_back(address);
 }
 
+void FlowBuilder::add_hidden_leader(uint64_t address) {
+  leaders_.push_back(address);
+  flow_.hidden_leaders_.push_back(address);
+}
+
+void FlowBuilder::add_hidden_root(uint64_t address) {
+  add_hidden_leader(address);
+  pending_.push_back(address);
+}
+
 Flow FlowBuilder::build() && {
   if (code_.parts.empty() || code_.parts.front().bytes.empty()) {
     note_gap(Gap::empty, code_.parts.empty() ? 0 : code_.parts.front().address);
@@ -85,19 +104,21 @@ Flow FlowBuilder::build() && {
     flow_.parts_ = graph_.parts();
     return std::move(flow_);
   }
-  add_root(graph_.entry());
+  flow_.runs_through_filler_ = filler_at_ != 0;
+  add_hidden_root(graph_.entry());
   for (uint64_t pad : code_.landing_pads) {
-    if (graph_.contains(pad)) add_root(pad);
+    if (graph_.contains(pad)) add_hidden_root(pad);
   }
   for (uint64_t pointer : code_.code_pointers) {
     if (!graph_.contains(pointer) || pointer == graph_.entry()) continue;
     has_code_pointers_ = true;
-    add_root(pointer);
+    add_hidden_root(pointer);
   }
   explore_all();
   resolve_jumps();
   check_labels();
   check_leftovers();
+  check_filler();
   finish();
   return std::move(flow_);
 }
@@ -132,6 +153,12 @@ std::optional<uint64_t> FlowBuilder::follow(const Instruction& i) {
     case Kind::hlt:
       add_exit(i, ExitKind::no_return);
       return std::nullopt;
+    case Kind::int3:
+      // Nobody means to go on behind a trap in the filler.
+      if (filler_at_ == 0 || i.address < filler_at_ || i.address >= graph_.parts().front().end())
+        return i.end();
+      add_exit(i, ExitKind::no_return);
+      return std::nullopt;
     case Kind::unusual_transfer:
       note_gap(Gap::unusual_instruction, i.address);
       return std::nullopt;
@@ -149,7 +176,7 @@ std::optional<uint64_t> FlowBuilder::follow(const Instruction& i) {
     case Kind::call:
       // `call next; pop` reads rip, and hand-written code calls its own pieces: the target is a leader like
       // any other.
-      if (graph_.contains(i.target) && i.target != graph_.entry()) add_root(i.target);
+      if (graph_.contains(i.target) && i.target != graph_.entry()) add_hidden_root(i.target);
       if (code_.never_returns && code_.never_returns(i.target)) {
         add_exit(i, ExitKind::no_return);
         return std::nullopt;
@@ -159,7 +186,7 @@ std::optional<uint64_t> FlowBuilder::follow(const Instruction& i) {
       break;
   }
   if (i.rip_relative && graph_.contains(i.memory_target) && i.memory_target != graph_.entry()) {
-    leaders_.push_back(i.memory_target);
+    add_hidden_leader(i.memory_target);
     const auto operands = operands_of(graph_.bytes_of(i));
     if (operands && operands->operation == Operation::lea) labels_.push_back(i.memory_target);
   }
@@ -190,17 +217,30 @@ bool FlowBuilder::adopt_part(uint64_t address) {
 // when what stands before is a call, which then never returns (abort, __stack_chk_fail), or a system call
 // that ends the thread.
 void FlowBuilder::reach_end(uint64_t address) {
-  const Instruction* before = graph_.falling_into(address);
+  const Instruction* last = graph_.falling_into(address);
+  const Instruction* before = last;
   for (unsigned n = 0; n < max_padding && before && before->is_padding(); ++n) {
     before = graph_.falling_into(before->address);
   }
   if (before && (is_call(*before) || before->kind == Kind::syscall)) {
     add_exit(*before, ExitKind::no_return);
+  } else if (run_into_next(address, last)) {
+    return;
   } else if (graph_.contains(address)) {
     note_gap(Gap::undecodable, address);
   } else {
     note_gap(Gap::falls_off_end, before ? before->address : address);
   }
+}
+
+// Behind the filler the next function begins: the same as a jump to it from the last nop, if nothing of this
+// function's is on the stack any more.
+bool FlowBuilder::run_into_next(uint64_t address, const Instruction* last) {
+  if (filler_at_ == 0 || address != graph_.parts().front().end()) return false;
+  if (last == nullptr || last->kind != Kind::nop) return false;
+  runs_into_next_ = last->address;
+  flow_.exits_.push_back({ExitKind::tail_jump, last->address, last->length, 0, address});
+  return true;
 }
 
 // Two readings of the same bytes are fine only where a jump skips prefixes (glibc jumps over `lock`): both
@@ -229,7 +269,7 @@ void FlowBuilder::resolve_jumps() {
         if (!known[indirect_jumps_[n]].insert(target).second) continue;
         grew = true;
         graph_.add_edge(indirect_jumps_[n], target);
-        add_root(target);
+        add_hidden_root(target);
       }
     }
     if (!grew || flow_.gap_ == Gap::overlapping) break;
@@ -277,13 +317,20 @@ void FlowBuilder::check_leftovers() {
         continue;
       }
       const bool inside = graph_.contains(instruction->target);
-      if (instruction->is_direct_branch() && inside) leaders_.push_back(instruction->target);
+      if (instruction->is_direct_branch() && inside) add_hidden_leader(instruction->target);
       const bool leaves = instruction->kind == Kind::ret || instruction->kind == Kind::indirect_jump ||
                           (instruction->is_direct_branch() && !inside);
       if (leaves) note_gap(Gap::unreached_exit, at);
       at = instruction->end();
     }
   }
+}
+
+// A stack that is not as the caller left it: then the two are one function with a name in its middle.
+void FlowBuilder::check_filler() {
+  if (!runs_into_next_) return;
+  if (!depths_) depths_.emplace(graph_);
+  if (depths_->at(*graph_.at(*runs_into_next_)) != 0) note_gap(Gap::falls_off_end, *runs_into_next_);
 }
 
 void FlowBuilder::finish() {
@@ -294,13 +341,20 @@ void FlowBuilder::finish() {
   std::sort(leaders_.begin(), leaders_.end());
   leaders_.erase(std::unique(leaders_.begin(), leaders_.end()), leaders_.end());
   flow_.leaders_ = std::move(leaders_);
+  std::sort(flow_.hidden_leaders_.begin(), flow_.hidden_leaders_.end());
   auto& exits = flow_.exits_;
   std::sort(exits.begin(), exits.end(), [](const Exit& a, const Exit& b) { return a.address < b.address; });
   auto same = [](const Exit& a, const Exit& b) { return a.address == b.address; };
   exits.erase(std::unique(exits.begin(), exits.end(), same), exits.end());
 }
 
-Flow analyze(const FunctionCode& code) { return FlowBuilder(code).build(); }
+Flow analyze(const FunctionCode& code) {
+  Flow flow = FlowBuilder(code).build();
+  if (flow.gap() != Gap::falls_off_end || !code.up_to_next) return flow;
+  FunctionCode longer = code;
+  longer.parts.front() = *code.up_to_next;
+  return FlowBuilder(longer, code.parts.front().end()).build();
+}
 
 const Instruction* Flow::find(uint64_t address) const {
   auto by_address = [](const Instruction& i, uint64_t a) { return i.address < a; };
@@ -311,6 +365,17 @@ const Instruction* Flow::find(uint64_t address) const {
 bool Flow::has_leader(uint64_t begin, uint64_t end) const {
   auto found = std::lower_bound(leaders_.begin(), leaders_.end(), begin);
   return found != leaders_.end() && *found < end;
+}
+
+std::optional<std::vector<const Instruction*>> Flow::ways_to(uint64_t address) const {
+  if (!complete() || std::binary_search(hidden_leaders_.begin(), hidden_leaders_.end(), address))
+    return std::nullopt;
+  std::vector<const Instruction*> ways;
+  for (const Instruction& i : instructions_) {
+    if ((i.falls_through() && i.end() == address) || (i.is_direct_branch() && i.target == address))
+      ways.push_back(&i);
+  }
+  return ways;
 }
 
 Bytes Flow::bytes_at(uint64_t address) const {

@@ -37,6 +37,9 @@ struct FunctionCode {
   // Other addresses inside that something refers to: relocations, symbols. Those outside of the parts are
   // ignored.
   std::vector<uint64_t> code_pointers;
+  // The first part and the filler (nop, int3) behind it, where that is all there is up to the next function.
+  // Hand-written code runs through it into that function, which then returns in its place. Optional.
+  std::optional<CodeRange> up_to_next;
   // Reads the image, for jump tables; empty when it cannot. Pointers must read as they are at run time, that
   // is, with relocations applied. Optional.
   std::function<Bytes(uint64_t address, uint64_t size)> read_image;
@@ -96,6 +99,9 @@ class Flow {
   const std::vector<JumpTable>& tables() const { return tables_; }
   const std::vector<CodeRange>& parts() const { return parts_; }
   uint64_t entry() const { return parts_.empty() ? 0 : parts_.front().address; }
+  // Execution runs off the first part's end and through the filler behind it, which then is part of the part;
+  // where to, if that is another function, is told by the exit on its last nop.
+  bool runs_through_filler() const { return runs_through_filler_; }
 
   bool complete() const { return gap_ == Gap::none; }
   Gap gap() const { return gap_; }
@@ -108,6 +114,9 @@ class Flow {
   bool is_leader(uint64_t address) const { return has_leader(address, address + 1); }
   // Whether a leader lies in [begin, end).
   bool has_leader(uint64_t begin, uint64_t end) const;
+  // The instructions that execution comes to an address from, by falling into it or by a direct branch;
+  // nothing if there may be other ways.
+  std::optional<std::vector<const Instruction*>> ways_to(uint64_t address) const;
   // The bytes from an address to the end of its part; empty when it is in none.
   Bytes bytes_at(uint64_t address) const;
 
@@ -116,10 +125,12 @@ class Flow {
   std::vector<CodeRange> parts_;
   std::vector<Instruction> instructions_;
   std::vector<uint64_t> leaders_;
+  std::vector<uint64_t> hidden_leaders_;  // those that not only direct branches lead to, sorted
   std::vector<Exit> exits_;
   std::vector<JumpTable> tables_;
   Gap gap_ = Gap::none;
   uint64_t gap_address_ = 0;
+  bool runs_through_filler_ = false;
 };
 
 Flow analyze(const FunctionCode& code);

@@ -56,6 +56,20 @@ std::optional<WindowRefusal> check_inside(const Flow& flow, const Window& window
   return std::nullopt;
 }
 
+// Makes the window longer by the instruction that runs into it.
+std::optional<WindowRefusal> take_in_before(const Flow& flow, Window& window) {
+  const Instruction* before = nullptr;
+  for (unsigned back = 1; back <= max_instruction_length; ++back) {
+    const Instruction* candidate = flow.find(window.start - back);
+    if (candidate && candidate->end() == window.start && candidate->falls_through()) before = candidate;
+  }
+  if (!before) return WindowRefusal{Reason::function_ends, window.start};
+  if (is_call(*before)) return WindowRefusal{Reason::call_returns, before->address};
+  window.start = before->address;
+  window.instructions.insert(window.instructions.begin(), *before);
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::expected<Window, WindowRefusal> window_at(const Flow& flow, uint64_t site, unsigned need,
@@ -93,15 +107,18 @@ std::expected<Window, WindowRefusal> window_before(const Flow& flow, uint64_t si
   }
   while (window.size() < need) {
     if (flow.is_leader(window.start)) return refuse(Reason::jumped_into, window.start);
-    const Instruction* before = nullptr;
-    for (unsigned back = 1; back <= max_instruction_length; ++back) {
-      const Instruction* candidate = flow.find(window.start - back);
-      if (candidate && candidate->end() == window.start && candidate->falls_through()) before = candidate;
-    }
-    if (!before) return refuse(Reason::function_ends, window.start);
-    if (is_call(*before)) return refuse(Reason::call_returns, before->address);
-    window.start = before->address;
-    window.instructions.insert(window.instructions.begin(), *before);
+    if (auto refusal = take_in_before(flow, window)) return std::unexpected(*refusal);
+  }
+  if (auto refusal = check_inside(flow, window)) return std::unexpected(*refusal);
+  return window;
+}
+
+std::expected<Window, WindowRefusal> window_up_to(const Flow& flow, uint64_t end, unsigned need) {
+  Window window{.start = end, .end = end};
+  while (window.size() < need) {
+    if (!window.instructions.empty() && flow.is_leader(window.start))
+      return refuse(Reason::jumped_into, window.start);
+    if (auto refusal = take_in_before(flow, window)) return std::unexpected(*refusal);
   }
   if (auto refusal = check_inside(flow, window)) return std::unexpected(*refusal);
   return window;

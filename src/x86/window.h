@@ -47,4 +47,9 @@ std::expected<Window, WindowRefusal> window_before(const Flow& flow, uint64_t si
                                                    unsigned need = near_jump_size,
                                                    uint64_t padding_behind = 0);
 
+// The window that ends where an instruction begins: its last one runs into that. For places that are jumped
+// to, where only who comes from above is meant.
+std::expected<Window, WindowRefusal> window_up_to(const Flow& flow, uint64_t end,
+                                                  unsigned need = near_jump_size);
+
 }  // namespace uscope::x86

@@ -39,6 +39,7 @@ struct Options {
   uint64_t seed = 1;
   bool verbose = false;
   pid_t pid = 0;
+  std::string_view image = "";  // only files whose path holds this
   char** command = nullptr;
 };
 
@@ -154,6 +155,7 @@ void Torture::open_images() {
     if (mapped.path.empty() || mapped.path.front() != '/') continue;
     auto symbols = symbols::ImageSymbols::open(mapped.path);
     if (!symbols || symbols->functions().empty()) continue;
+    if (mapped.path.find(options_.image) == std::string::npos) continue;
     auto image = std::make_unique<Image>(Image{mapped.path, std::move(*symbols), nullptr});
     image->facts = std::make_unique<session::PatchFacts>(image->symbols);
     images_.push_back(std::move(image));
@@ -182,7 +184,7 @@ Attachment Torture::random_attachment(Image& image, size_t most) {
       add(flow.instructions()[random_() % flow.instructions().size()].address);
     else
       for (const x86::Exit& exit : flow.exits())
-        if (exit.kind == x86::ExitKind::ret) add(exit.address);
+        if (exit.kind != x86::ExitKind::no_return) add(exit.address);
   }
   return attachment;
 }
@@ -312,6 +314,7 @@ int main_(int argc, char** argv) {
       if (name == "--seconds") options.seconds = std::strtod(value, nullptr);
       if (name == "--probes") options.probes = std::strtoull(value, nullptr, 10);
       if (name == "--pid") options.pid = pid_t(std::strtol(value, nullptr, 10));
+      if (name == "--image") options.image = value;
       if (name == "--seed") options.seed = std::strtoull(value, nullptr, 10);
     }
   }

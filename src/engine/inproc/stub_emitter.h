@@ -55,9 +55,10 @@ struct MemoryPlaces {
 
 // One probe at an instruction.
 struct SiteProbe {
-  ProcessAddr address;  // runs before this instruction, which starts in the window
-  ProcessAddr shown;    // what the probe takes for its place: before an endbr64, perhaps; 0: `address`
-  uint32_t code = 0;    // index into Program::codes
+  // Runs before this instruction, which starts in the window or right behind it.
+  ProcessAddr address;
+  ProcessAddr shown;  // what the probe takes for its place: before an endbr64, perhaps; 0: `address`
+  uint32_t code = 0;  // index into Program::codes
   uint64_t cookie = 0;
   bool flags_dead = false;         // nobody reads the arithmetic flags before they are written (x86/liveness)
   bool red_zone_in_use = true;     // the 128 bytes below rsp may hold data

@@ -119,6 +119,95 @@ TEST(Flow, GapsAreNamed) {
   EXPECT_EQ(analyze(FunctionCode()).gap(), Gap::empty);
 }
 
+// A function of `size` bytes, and what lies between it and the next.
+FunctionCode with_filler(const std::vector<uint8_t>& bytes, size_t size) {
+  FunctionCode f;
+  f.parts = {{base, Bytes(bytes).first(size)}};
+  f.up_to_next = CodeRange{base, bytes};
+  return f;
+}
+
+TEST(Flow, RunningThroughFillerIsAJumpToTheNextFunction) {
+  const auto bytes = code("4839d1 7220 0f1f00 90");  // cmp; jb elsewhere; nopl; nop
+  const Flow flow = analyze(with_filler(bytes, 5));
+  EXPECT_TRUE(flow.complete()) << flow.gap_text();
+  EXPECT_TRUE(flow.runs_through_filler());
+  ASSERT_EQ(flow.exits().size(), 2u);
+  EXPECT_EQ(flow.exits()[0].kind, ExitKind::conditional_tail_jump);
+  EXPECT_EQ(flow.exits()[1].kind, ExitKind::tail_jump);
+  EXPECT_EQ(flow.exits()[1].address, base + 8);
+  EXPECT_EQ(flow.exits()[1].target, base + 9);
+  // Its own code alone does not show it.
+  const auto alone = code("4839d1 7220");
+  EXPECT_EQ(analyze(function(alone)).gap(), Gap::falls_off_end);
+}
+
+TEST(Flow, RunningOnInsideAFrameIsNoEnd) {
+  const auto bytes = code("55 31c0 0f1f00");  // push %rbp; xor; nopl
+  EXPECT_EQ(analyze(with_filler(bytes, 3)).gap(), Gap::falls_off_end);
+  // Without a nop there is no place for a probe that only who leaves passes.
+  const auto none = code("31c0");
+  EXPECT_EQ(analyze(with_filler(none, 2)).gap(), Gap::falls_off_end);
+}
+
+TEST(Flow, ATrapInTheFillerEndsAFunction) {
+  const auto bytes = code("4889ec 5d cccccc");
+  const Flow flow = analyze(with_filler(bytes, 4));
+  EXPECT_TRUE(flow.complete()) << flow.gap_text();
+  ASSERT_EQ(flow.exits().size(), 1u);
+  EXPECT_EQ(flow.exits()[0].kind, ExitKind::no_return);
+}
+
+TEST(Flow, FillerBehindACallThatDoesNotReturnIsJustThat) {
+  const auto bytes = code("50 e800010000 0f1f00");
+  const Flow flow = analyze(with_filler(bytes, 6));
+  EXPECT_TRUE(flow.complete());
+  EXPECT_FALSE(flow.runs_through_filler());
+  // Nor is it more where another part does run off its end.
+  const auto cold = code("31c0");
+  FunctionCode f = with_filler(bytes, 6);
+  f.parts.push_back({0x2000, cold});
+  f.landing_pads = {0x2000};
+  const Flow both = analyze(f);
+  EXPECT_EQ(both.gap(), Gap::falls_off_end);
+  for (const Exit& exit : both.exits()) EXPECT_EQ(exit.kind, ExitKind::no_return);
+}
+
+TEST(Flow, KnowsAllWaysToAPlace) {
+  // test; je 1f; jmp 1f; 2: dec; jne 2b; 1: ret
+  const auto bytes = code("85ff 7406 eb04 ffcf 75fc c3");
+  FunctionCode f = function(bytes);
+  f.code_pointers = {base + 6};
+  const Flow flow = analyze(f);
+  ASSERT_TRUE(flow.complete()) << flow.gap_text();
+  auto ways = flow.ways_to(base + 10);
+  ASSERT_TRUE(ways);
+  ASSERT_EQ(ways->size(), 3u);
+  EXPECT_EQ((*ways)[0]->address, base + 2);
+  EXPECT_EQ((*ways)[1]->address, base + 4);
+  EXPECT_EQ((*ways)[2]->address, base + 8);
+  EXPECT_FALSE(flow.ways_to(base + 6));  // something has its address
+  EXPECT_FALSE(flow.ways_to(base));      // the entry
+}
+
+TEST(Flow, DoesNotClaimToKnowHiddenWays) {
+  const auto bytes = code("85ff 7402 31c0 c3");  // test; je 1f; xor; 1: ret
+  const uint64_t ret = base + 6;
+  EXPECT_TRUE(analyze(function(bytes)).ways_to(ret));
+  FunctionCode pad = function(bytes);
+  pad.landing_pads = {ret};
+  EXPECT_FALSE(analyze(pad).ways_to(ret));
+  const auto called = code("85ff e801000000 90 c3");  // call 1f; nop; 1: ret
+  EXPECT_FALSE(analyze(function(called)).ways_to(base + 8));
+  const auto taken = code("488d0502000000 7400 c3");  // lea 1f(%rip),%rax; je 1f; 1: ret
+  EXPECT_FALSE(analyze(function(taken)).ways_to(base + 9));
+  // ret; jmp back to it, which nothing leads to
+  const auto dead = code("7400 c3 ebfd");
+  EXPECT_FALSE(analyze(function(dead)).ways_to(base + 2));
+  const auto gap = code("7400 c3 06 ffe0");
+  EXPECT_FALSE(analyze(function(gap)).ways_to(base + 2));
+}
+
 TEST(Flow, ColdPartsBelongToTheFunction) {
   const auto hot = code("85ff 0f84f8000000 c3");    // je 0x1100
   const auto cold = code("e8fbff0000 e9fefeffff");  // call; jmp back to the ret

@@ -43,6 +43,24 @@ TEST(Window, LandingPadsAndTableTargetsCountAsJumps) {
   EXPECT_EQ(window_at(analyze(f), base).error().reason, Reason::jumped_into);
 }
 
+TEST(Window, UpToAPlaceThatIsJumpedTo) {
+  // test; je 1f; add; sub; 1: ret
+  const auto bytes = code("85ff 7406 4801f8 83e807 c3");
+  const Flow flow = flow_of(bytes);
+  const auto window = window_up_to(flow, base + 10);
+  ASSERT_TRUE(window) << window.error().text();
+  EXPECT_EQ(window->start, base + 4);
+  EXPECT_EQ(window->end, base + 10);
+  EXPECT_EQ(window->padding, 0u);
+  EXPECT_EQ(window_up_to(flow, base + 10, 2)->start, base + 7);
+  // A call comes back behind itself, a jump into the window may be no leader there.
+  const auto calls = code("85ff 7405 e800010000 c3");
+  EXPECT_EQ(window_up_to(flow_of(calls), base + 9).error().reason, Reason::call_returns);
+  const auto loop = code("85ff 7404 ffcf 75fc c3");
+  EXPECT_EQ(window_up_to(flow_of(loop), base + 8).error().reason, Reason::jumped_into);
+  EXPECT_TRUE(window_up_to(flow_of(loop), base + 8, 2));
+}
+
 TEST(Window, PaddingBehindAFunctionHelps) {
   const auto bytes = code("31c0 c3");
   const Flow flow = flow_of(bytes);

@@ -29,9 +29,11 @@ class Stub {
     uint64_t at = begin;
     for (size_t i = 0; i < patch_.probes.size(); i++) {
       const SiteProbe& probe = patch_.probes[i];
-      if (probe.address.value < at || probe.address.value >= end || probe.code >= bodies_.size())
+      if (probe.address.value < at || probe.address.value > end || probe.code >= bodies_.size())
         return fail(fmt::format("no instruction of the window begins at {:#x}", probe.address.value));
       TRY_STATUS(move(at, probe.address.value));
+      if (!falls_through_)
+        return fail(fmt::format("nothing runs into the probe at {:#x}", probe.address.value));
       at = probe.address.value;
       TRY_STATUS(call_probe(probe));
     }
@@ -58,10 +60,6 @@ class Stub {
     x86::CodeRange run{from, patch_.bytes.subspan(from - begin, to - from)};
     auto moved = x86::relocate(run, here());
     if (!moved) return fail(moved.error().text());
-    const bool is_last = to == patch_.window.end;
-    // Execution would leave the copy in front of a probe; a call would come back into the patched bytes.
-    if (!is_last && !moved->falls_through)
-      return fail(fmt::format("nothing runs into the probe at {:#x}", to));
     for (const x86::Relocated::Place& place : moved->places) {
       const uint32_t original = uint32_t(from - begin) + place.original;
       // Where a probe sits on an instruction, its place is the probe.

@@ -32,7 +32,7 @@ void move_to_process(const PatchPlan& plan, std::span<const SiteRequest> sites, 
     here.shown = {sites[probe.site].address.value + bias};
     here.code = sites[probe.site].code;
     here.cookie = sites[probe.site].cookie;
-    here.only_if = sites[probe.site].only_if;
+    here.only_if = probe.only_if;
     here.flags_dead = probe.flags_dead;
     here.red_zone_in_use = probe.red_zone_in_use;
     patch.probes.push_back(here);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "x86/entry_window.h"
 #include "x86/liveness.h"
@@ -33,8 +34,16 @@ class FunctionPlanner {
   FunctionPlan finish() &&;
 
  private:
+  using Windowed = std::expected<Window, x86::WindowRefusal>;
+  using Drafted = std::expected<Draft, std::string>;
+
   ImageAddr settle(ImageAddr address) const;
-  std::expected<Draft, std::string> draft_for(uint64_t site) const;
+  Drafted draft_for(uint64_t site) const;
+  // A draft of a window that may be none, or have to stay as it is.
+  Drafted drafted(Windowed&& window, unsigned jump_size) const;
+  std::optional<std::vector<Draft>> drafts_on_ways(uint64_t exit, size_t site) const;
+  Drafted draft_up_to(uint64_t end) const;
+  bool are_in_one_part(uint64_t a, uint64_t b) const;
   PlannedProbe probe_at(ImageAddr address, size_t site) const;
   void merge_overlapping();
   uint64_t padding_for(uint64_t site) const;
@@ -56,39 +65,84 @@ ImageAddr FunctionPlanner::settle(ImageAddr address) const {
 
 uint64_t FunctionPlanner::padding_for(uint64_t site) const {
   // Execution that runs off the end runs through the filler.
-  if (flow_.parts().empty() || flow_.gap() == x86::Gap::falls_off_end) return 0;
+  if (flow_.parts().empty() || flow_.gap() == x86::Gap::falls_off_end || flow_.runs_through_filler())
+    return 0;
   return flow_.parts().front().contains(site) ? facts_.padding_behind : 0;
 }
 
-std::expected<Draft, std::string> FunctionPlanner::draft_for(uint64_t site) const {
+FunctionPlanner::Drafted FunctionPlanner::drafted(Windowed&& window, unsigned jump_size) const {
+  if (!window) return std::unexpected(window.error().text());
+  if (auto unmovable = why_unmovable(*window)) return std::unexpected(*unmovable);
+  const auto& moved = window->instructions;
+  if (facts_.parks_anywhere && moved.size() > 1 && moved[1].address < window->start + jump_size)
+    return std::unexpected(
+        "goroutines may be parked inside the bytes to patch, and this program is stripped of what "
+        "finding them needs");
+  return Draft{std::move(*window), {}, jump_size, {}};
+}
+
+FunctionPlanner::Drafted FunctionPlanner::draft_for(uint64_t site) const {
   std::string why;
   for (unsigned jump_size : {x86::near_jump_size, x86::short_jump_size}) {
     for (bool absorb : {false, true}) {
-      auto window = absorb ? x86::window_before(flow_, site, jump_size, padding_for(site))
-                           : x86::window_at(flow_, site, jump_size, padding_for(site));
-      if (!window) {
-        if (why.empty()) why = window.error().text();
-        continue;
-      }
-      if (auto unmovable = why_unmovable(*window)) {
-        why = *unmovable;
-        continue;
-      }
-      const auto& moved = window->instructions;
-      if (facts_.parks_anywhere && moved.size() > 1 && moved[1].address < window->start + jump_size) {
-        why =
-            "goroutines may be parked inside the bytes to patch, and this program is stripped of what "
-            "finding them needs";
-        continue;
-      }
-      return Draft{std::move(*window), {}, jump_size, {}};
+      Drafted draft = drafted(absorb ? x86::window_before(flow_, site, jump_size, padding_for(site))
+                                     : x86::window_at(flow_, site, jump_size, padding_for(site)),
+                              jump_size);
+      if (draft) return draft;
+      if (why.empty()) why = std::move(draft.error());
     }
   }
   return std::unexpected(why);
 }
 
+FunctionPlanner::Drafted FunctionPlanner::draft_up_to(uint64_t end) const {
+  Drafted draft = drafted(x86::window_up_to(flow_, end), x86::near_jump_size);
+  return draft ? std::move(draft)
+               : drafted(x86::window_up_to(flow_, end, x86::short_jump_size), x86::short_jump_size);
+}
+
+bool FunctionPlanner::are_in_one_part(uint64_t a, uint64_t b) const {
+  return std::ranges::any_of(
+      flow_.parts(), [&](const x86::CodeRange& part) { return part.contains(a) && part.contains(b); });
+}
+
+// An exit of one byte that jumps lead to, with other code right behind it, stays as it is: whoever gets there
+// passes a probe on his way. A jump changes nothing, so that all is there as it will be at the exit. All
+// ways that are this function's must be known; who jumps there from another is no call of this one.
+std::optional<std::vector<Draft>> FunctionPlanner::drafts_on_ways(uint64_t exit, size_t site) const {
+  const Instruction* here = flow_.find(exit);
+  if (!here || here->falls_through() || !flow_.is_leader(exit)) return std::nullopt;
+  const auto ways = flow_.ways_to(exit);
+  if (!ways) return std::nullopt;
+  std::vector<Draft> drafts;
+  auto add = [&](Drafted&& draft, uint64_t address, std::optional<uint8_t> condition) {
+    // Who looks for what leads into a window asks the function around it.
+    if (!draft || !are_in_one_part(exit, draft->window.start)) return false;
+    PlannedProbe probe = probe_at(ImageAddr{address}, site);
+    probe.red_zone_in_use = here->kind != Kind::ret;
+    probe.only_if = condition;
+    probe.is_on_a_way = true;
+    draft->probes.push_back(probe);
+    drafts.push_back(std::move(*draft));
+    return true;
+  };
+  for (const Instruction* way : *ways) {
+    if (way->falls_through() && way->end() == exit && !add(draft_up_to(exit), exit, std::nullopt))
+      return std::nullopt;
+    if (!way->is_direct_branch() || way->target != exit) continue;
+    if (way->kind == Kind::conditional_jump) {
+      if (!add(draft_for(way->address), way->address, way->condition)) return std::nullopt;
+    } else if (way->kind != Kind::jump) {
+      return std::nullopt;
+    } else if (!add(draft_for(way->address), way->address, std::nullopt)) {
+      return std::nullopt;
+    }
+  }
+  return drafts;
+}
+
 PlannedProbe FunctionPlanner::probe_at(ImageAddr address, size_t site) const {
-  PlannedProbe probe{.address = address, .site = site};
+  PlannedProbe probe{.address = address, .site = site, .only_if = sites_[site].only_if};
   probe.flags_dead = x86::liveness_at(flow_, address.value).flags_dead();
   // Below the stack pointer nothing is kept before a function has begun, nor where it is about to return.
   const Instruction* here = flow_.find(address.value);
@@ -105,7 +159,12 @@ void FunctionPlanner::add(size_t site) {
   if (!flow_.find(address.value))
     return refuse(fmt::format("no instruction is known to start at {:#x}", address.value));
   auto draft = draft_for(address.value);
-  if (!draft) return refuse(draft.error());
+  if (!draft) {
+    auto on_ways = drafts_on_ways(address.value, site);
+    if (!on_ways) return refuse(draft.error());
+    std::ranges::move(*on_ways, std::back_inserter(drafts_));
+    return;
+  }
   draft->probes.push_back(probe_at(address, site));
   drafts_.push_back(std::move(*draft));
 }
@@ -176,7 +235,8 @@ std::optional<FunctionPlan> plan_entry(const EntryFacts& facts, std::span<const 
   draft.bytes = facts.body.bytes.subspan(draft.window.start - facts.body.address,
                                          draft.window.end - draft.window.start);
   for (size_t site : sites)
-    draft.probes.push_back({ImageAddr{draft.window.start}, site, entry->flags_dead, false});
+    draft.probes.push_back(
+        {ImageAddr{draft.window.start}, site, entry->flags_dead, false, requests[site].only_if});
   return plan;
 }
 

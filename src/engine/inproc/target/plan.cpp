@@ -39,6 +39,7 @@ class ImagePlanner {
 
  private:
   void make_groups();
+  std::optional<CodeRange> running_through(ImageAddr filler);
   void plan_groups();
   void plan_whole(Group& group, std::span<const uint64_t> jumped_into);
   void check_entries();
@@ -49,6 +50,7 @@ class ImagePlanner {
   void settle_windows();
   void find_holes();
   void check_last();
+  void drop_refused();
   void add(Draft&& draft, std::optional<PatchPlan::Hole> hole);
 
   TextFacts& facts_;
@@ -69,6 +71,14 @@ class ImagePlanner {
   ImagePlan plan_;
 };
 
+// A function whose execution runs through the filler behind it: it is one of its own, then.
+std::optional<CodeRange> ImagePlanner::running_through(ImageAddr filler) {
+  auto facts = facts_.function_at(filler);
+  if (!facts || !facts->code.up_to_next || !facts->code.up_to_next->contains(filler.value))
+    return std::nullopt;
+  return facts->code.up_to_next;
+}
+
 void ImagePlanner::make_groups() {
   std::vector<size_t> order(sites_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -80,6 +90,12 @@ void ImagePlanner::make_groups() {
       continue;
     }
     auto code = facts_.code_around(sites_[site].address);
+    if (!code) code = running_through(sites_[site].address);
+    if (code && !groups_.empty() && groups_.back().code.address == code->address) {
+      groups_.back().code = *code;
+      groups_.back().sites.push_back(site);
+      continue;
+    }
     if (!code) {
       plan_.refused.push_back({site, "it is in no function whose bounds are known"});
       continue;
@@ -278,6 +294,20 @@ void ImagePlanner::check_last() {
   });
 }
 
+// A site whose probes could not all be kept has none.
+void ImagePlanner::drop_refused() {
+  if (plan_.refused.empty()) return;
+  std::ranges::stable_sort(plan_.refused, {}, &SiteRefusal::site);
+  auto same = std::ranges::unique(plan_.refused, {}, &SiteRefusal::site);
+  plan_.refused.erase(same.begin(), same.end());
+  std::erase_if(plan_.patches, [&](PatchPlan& patch) {
+    std::erase_if(patch.probes, [&](const PlannedProbe& probe) {
+      return std::ranges::binary_search(plan_.refused, probe.site, {}, &SiteRefusal::site);
+    });
+    return patch.probes.empty();
+  });
+}
+
 ImagePlan ImagePlanner::run() {
   text_ = facts_.text();
   make_groups();
@@ -286,6 +316,7 @@ ImagePlan ImagePlanner::run() {
   settle_windows();
   find_holes();
   check_last();
+  drop_refused();
   std::ranges::sort(plan_.patches, {}, [](const PatchPlan& p) { return p.window.start; });
   return std::move(plan_);
 }
@@ -293,6 +324,7 @@ ImagePlan ImagePlanner::run() {
 }  // namespace
 
 Tactic tactic_of(const PatchPlan& patch, const PlannedProbe& probe) {
+  if (probe.is_on_a_way) return Tactic::on_the_ways;
   if (patch.hole) return patch.hole->evicted ? Tactic::short_jump_to_room : Tactic::short_jump_to_padding;
   if (patch.window.start < probe.address.value) return Tactic::absorbing;
   return patch.window.padding != 0 ? Tactic::into_padding : Tactic::in_place;

@@ -4,6 +4,7 @@
 //   the same from a little before the site, its predecessors moved along (exits, often the last byte);
 //   a 2-byte jump to filler nearby that holds the 5-byte jump;
 //   a 2-byte jump to a place nearby whose own instructions are moved away to make room for it;
+//   for an exit that jumps lead to, patches of all of these jumps, and of what runs into it;
 // else the site is refused, with the reason. An `endbr64` stays where it is: the probe goes behind it. Sites
 // whose windows overlap share one, so that a tiny function's entry and exits are one patch.
 #pragma once
@@ -27,10 +28,14 @@ struct SiteRequest {
 };
 
 struct PlannedProbe {
-  ImageAddr address;  // where it sits in the end
-  size_t site = 0;    // index into the requests
+  // Where it sits in the end: in front of this instruction. Where the window ends, only who comes through the
+  // window passes it.
+  ImageAddr address;
+  size_t site = 0;  // index into the requests; a site has one probe, or one on every way to it
   bool flags_dead = false;
   bool red_zone_in_use = true;
+  std::optional<uint8_t> only_if = std::nullopt;
+  bool is_on_a_way = false;
 };
 
 struct PatchPlan {
@@ -52,7 +57,14 @@ struct PatchPlan {
 };
 
 // The rung of the ladder that a probe stands on.
-enum class Tactic : uint8_t { in_place, into_padding, absorbing, short_jump_to_padding, short_jump_to_room };
+enum class Tactic : uint8_t {
+  in_place,
+  into_padding,
+  absorbing,
+  short_jump_to_padding,
+  short_jump_to_room,
+  on_the_ways
+};
 Tactic tactic_of(const PatchPlan& patch, const PlannedProbe& probe);
 
 struct SiteRefusal {

@@ -95,6 +95,36 @@ TEST(InprocTarget, MovesWhatASignalHandlerWillReturnTo) {
   EXPECT_EQ(child.wait(), 0);
 }
 
+// The exits that are probed on the ways to them, and where a function runs on into the next: each call passes
+// one probe, once, while another thread calls and signals come.
+TEST(InprocTarget, EveryCallPassesOneExit) {
+  Tally* tally = make_tally();
+  Child child([&] { return run_threads(*tally, 2); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  for (int cycle = 0; cycle < 15; ++cycle) {
+    Surgeon surgeon(child.pid());
+    Attached attached(child.pid(), surgeon);
+    attached.add_site({address_of(&sample_lone_return), 5, 0});
+    attached.add_site({address_of(sample_lone_return_at), 6, 0});
+    attached.add_site({address_of(sample_lone_return_at) + 4, 7, 0});
+    attached.add_site({address_of(&sample_runs_on), 8, 0});
+    attached.add_site({address_of(sample_runs_on_filler), 9, 0});
+    attached.add_site({address_of(&sample_next), 10, 0});
+    attached.attach();
+    const uint64_t rounds = tally->rounds;
+    while (tally->rounds < rounds + 20) std::this_thread::yield();
+    attached.detach();
+    // Calls that were under way when the patches came and went.
+    auto near = [](uint64_t a, uint64_t b) { return (a > b ? a - b : b - a) <= 2; };
+    EXPECT_GT(attached.count(5), 1000u);
+    EXPECT_PRED2(near, attached.count(5), attached.count(6) + attached.count(7));
+    EXPECT_PRED2(near, attached.count(8), attached.count(9));
+    EXPECT_PRED2(near, attached.count(10), 2 * attached.count(9));
+  }
+  tally->stop = 1;
+  EXPECT_EQ(child.wait(), 0);
+}
+
 // A uscope that is killed while its probes are in place, or in the middle of putting them there.
 TEST(InprocTarget, TargetOutlivesAKilledUscope) {
   Tally* tally = make_tally();

@@ -34,10 +34,18 @@ inline Tally* make_tally() {
       ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 
+inline long lone_return_again(long n) {
+  if (n > 100) return -n;
+  if (n % 2 == 0) return n;
+  return n > 50 ? 2 * n + 1 : 3 * n - 6;
+}
+
 inline void check_samples(Tally& tally) {
   for (long i = 1; i < 200; ++i) {
     const bool right = sample_twice(i) == 2 * i && sample_tiny(i) == i && sample_loop(i) == i * (i + 1) / 2 &&
-                       sample_pushes(i) == 3 * i && sample_branchy(-i) == i && sample_branchy(i) == i;
+                       sample_pushes(i) == 3 * i && sample_branchy(-i) == i && sample_branchy(i) == i &&
+                       sample_lone_return(i) == lone_return_again(i) && sample_runs_on(i) == 3 * (i + 5) &&
+                       sample_next(i) == 3 * i;
     if (!right) ++tally.wrong;
   }
   ++tally.rounds;

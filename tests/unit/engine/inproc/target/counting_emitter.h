@@ -29,45 +29,51 @@ class CountingEmitter : public StubEmitter {
     };
     EmittedStub stub;
     stub.entry = where;
-    size_t probe = 0;
     const x86::Window& window = patch.window;
+    uint64_t at = window.start;
+    bool falls_through = true;
     // Runs of instructions between probes, each moved on its own: samples branch only out of their windows.
-    for (size_t i = 0; i < window.instructions.size();) {
-      const uint64_t at = window.instructions[i].address;
-      const auto place = uint32_t(out.size() - begin);
-      for (; probe < patch.probes.size() && patch.probes[probe].address.value == at; ++probe) {
-        // lea -128(%rsp), %rsp; pushf; push %rax; movabs counter, %rax; lock incq (%rax); and back
-        put({0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x50, 0x48, 0xb8});
-        const uint64_t counter = counters_.value + 8 * patch.probes[probe].code;
-        auto raw = reinterpret_cast<const uint8_t*>(&counter);
-        out.insert(out.end(), raw, raw + 8);
-        put({0xf0, 0x48, 0xff, 0x00, 0x58, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0});
-        stub.probe_parts.push_back({place, uint32_t(out.size() - begin)});
-      }
-      size_t end = i + 1;
-      while (end < window.instructions.size() &&
-             (probe == patch.probes.size() ||
-              window.instructions[end].address != patch.probes[probe].address.value))
-        ++end;
-      const uint64_t run_end = window.instructions[end - 1].end();
-      auto moved = x86::relocate({at, patch.bytes.subspan(at - window.start, run_end - at)}, here());
+    auto move_up_to = [&](uint64_t end) -> Status {
+      if (at == end) return {};
+      auto moved = x86::relocate({at, patch.bytes.subspan(at - window.start, end - at)}, here());
       if (!moved) return fail(moved.error().text());
       for (const auto& p : moved->places) {
-        const uint32_t copy = p.original == 0 ? place : uint32_t(out.size() - begin) + p.copy;
-        stub.places.push_back({uint32_t(at - window.start) + p.original, copy});
+        const auto original = uint32_t(at - window.start) + p.original;
+        // Where a probe sits on an instruction, its place is the probe.
+        if (stub.places.empty() || stub.places.back().original != original)
+          stub.places.push_back({original, uint32_t(out.size() - begin) + p.copy});
       }
       out.insert(out.end(), moved->bytes.begin(), moved->bytes.end());
-      if (end == window.instructions.size() && moved->falls_through) {
-        put({0xe9});
-        put_relative(window.end);
-      }
-      i = end;
+      falls_through = moved->falls_through;
+      at = end;
+      return {};
+    };
+    for (const SiteProbe& probe : patch.probes) {
+      TRY_STATUS(move_up_to(probe.address.value));
+      if (!falls_through) return fail("nothing runs into a probe");
+      const auto place = uint32_t(out.size() - begin);
+      if (stub.places.empty() || stub.places.back().original != at - window.start)
+        stub.places.push_back({uint32_t(at - window.start), place});
+      if (probe.only_if) put({0x70 | (*probe.only_if ^ 1), kProbeBytes});
+      // lea -128(%rsp), %rsp; pushf; push %rax; movabs counter, %rax; lock incq (%rax); and back
+      put({0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x50, 0x48, 0xb8});
+      const uint64_t counter = counters_.value + 8 * probe.code;
+      auto raw = reinterpret_cast<const uint8_t*>(&counter);
+      out.insert(out.end(), raw, raw + 8);
+      put({0xf0, 0x48, 0xff, 0x00, 0x58, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0});
+      stub.probe_parts.push_back({place, uint32_t(out.size() - begin)});
+    }
+    TRY_STATUS(move_up_to(window.end));
+    if (falls_through) {
+      put({0xe9});
+      put_relative(window.end);
     }
     stub.size = uint32_t(out.size() - begin);
     return stub;
   }
 
  private:
+  static constexpr int kProbeBytes = 31;  // what a condition leads over
   ProcessAddr counters_;
 };
 

@@ -132,6 +132,65 @@ TEST(Plan, ForbiddenIsForbidden) {
   EXPECT_EQ(refusal(plan(image, {0x100}), 0), "it is in no function whose bounds are known");
 }
 
+// mov %rdi,%rax; cmp $100,%rdi; ja 2f; test $1,%dil; je 1f; add %rdi,%rax; sub $7,%rax; 1: ret; 2: neg %rax;
+// ret
+const auto kLoneReturn = {0x48, 0x89, 0xf8, 0x48, 0x83, 0xff, 0x64, 0x77, 0x0e, 0x40, 0xf6, 0xc7, 0x01, 0x74,
+                          0x07, 0x48, 0x01, 0xf8, 0x48, 0x83, 0xe8, 0x07, 0xc3, 0x48, 0xf7, 0xd8, 0xc3};
+
+TEST(Plan, AnExitThatJumpsLeadToIsProbedOnTheWaysToIt) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kLoneReturn);
+  image.add(kFramed);
+  ImagePlan made = plan(image, {f + 22});
+  // Windows that overlap are one.
+  ASSERT_EQ(made.patches.size(), 1u) << refusal(made, 0);
+  EXPECT_EQ(made.patches[0].window.start, f + 13);
+  EXPECT_EQ(made.patches[0].window.end, f + 22);
+  ASSERT_EQ(made.patches[0].probes.size(), 2u);
+  const PlannedProbe& by_jump = made.patches[0].probes[0];
+  EXPECT_EQ(by_jump.address.value, f + 13);
+  EXPECT_EQ(by_jump.only_if, 4);  // je
+  EXPECT_EQ(tactic_of(made.patches[0], by_jump), Tactic::on_the_ways);
+  EXPECT_FALSE(by_jump.red_zone_in_use);
+  const PlannedProbe& from_above = made.patches[0].probes[1];
+  EXPECT_EQ(from_above.address.value, f + 22);
+  EXPECT_EQ(from_above.only_if, std::nullopt);
+  EXPECT_TRUE(from_above.flags_dead);
+}
+
+TEST(Plan, AnExitWithAWayThatIsNotKnownIsRefused) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kLoneReturn);
+  image.add(kFramed);
+  image.ways = {f + 22};  // an exception lands there
+  ImagePlan made = plan(image, {f + 22});
+  EXPECT_TRUE(made.patches.empty());
+  EXPECT_NE(refusal(made, 0), "");
+}
+
+TEST(Plan, AnExitIsRefusedWhereOneWayToItCannotBePatched) {
+  MadeUpImage image;
+  // test %edi,%edi; je 1f; syscall; 1: ret; 2: ret
+  const uint64_t f = image.add({0x85, 0xff, 0x74, 0x02, 0x0f, 0x05, 0xc3, 0xc3});
+  image.add(kFramed, 1);
+  ImagePlan made = plan(image, {f + 6});
+  EXPECT_TRUE(made.patches.empty());
+  EXPECT_NE(refusal(made, 0), "");
+}
+
+TEST(Plan, ASiteWhoseWaysAreNotAllPlannedHasNone) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kLoneReturn);
+  EXPECT_EQ(plan(image, {f, f + 22}).patches.size(), 2u);
+  // What runs into the return has no room for more than a short jump now, and there is no hole for it.
+  image.ways = {f + 18};
+  ImagePlan made = plan(image, {f, f + 22});
+  EXPECT_NE(refusal(made, 1).find("no place within its reach"), std::string::npos) << refusal(made, 1);
+  ASSERT_EQ(made.patches.size(), 1u);
+  ASSERT_EQ(made.patches[0].probes.size(), 1u);
+  EXPECT_EQ(made.patches[0].probes[0].site, 0u);
+}
+
 // Enough functions that only their entries are looked at.
 class ManyFunctions : public ::testing::Test {
  protected:

@@ -56,6 +56,39 @@ sample_branchy:
   ret
 sample_branchy_end:
   .balign 64, 0xcc
+  .globl sample_lone_return, sample_lone_return_at, sample_lone_return_end
+sample_lone_return:
+  mov %rdi, %rax
+  cmp $100, %rdi
+  ja 2f
+  test $1, %dil
+  je 1f
+  lea 1(%rax,%rax), %rax
+  cmp $50, %rdi
+  ja 1f
+  add %rdi, %rax
+  sub $7, %rax
+sample_lone_return_at:
+1:
+  ret
+2:
+  neg %rax
+  ret
+sample_lone_return_end:
+  .balign 64, 0xcc
+  .globl sample_runs_on, sample_runs_on_end, sample_runs_on_filler, sample_next, sample_next_end
+sample_runs_on:
+  add $5, %rdi
+  cmp $7, %rdi
+sample_runs_on_end:
+  nopw 0x100(%rax,%rax,1)
+sample_runs_on_filler:
+  nopl (%rax)
+sample_next:
+  lea (%rdi,%rdi,2), %rax
+  ret
+sample_next_end:
+  .balign 64, 0xcc
   .globl sample_fill, sample_fill_end
 sample_fill:
   mov %rdx, %rcx
@@ -73,6 +106,9 @@ namespace uscope::engine::inproc {
 SampleFacts::SampleFacts() {
   functions_[uint64_t(&sample_twice)] = uint64_t(sample_twice_end);
   functions_[uint64_t(&sample_fill)] = uint64_t(sample_fill_end);
+  functions_[uint64_t(&sample_lone_return)] = uint64_t(sample_lone_return_end);
+  functions_[uint64_t(&sample_runs_on)] = uint64_t(sample_runs_on_end);
+  functions_[uint64_t(&sample_next)] = uint64_t(sample_next_end);
   functions_[uint64_t(&sample_tiny)] = uint64_t(sample_tiny_end);
   functions_[uint64_t(&sample_loop)] = uint64_t(sample_loop_end);
   functions_[uint64_t(&sample_pushes)] = uint64_t(sample_pushes_end);
@@ -83,9 +119,13 @@ std::optional<FunctionFacts> SampleFacts::function_at(ImageAddr address) {
   auto after = functions_.upper_bound(address.value);
   if (after == functions_.begin()) return std::nullopt;
   auto [start, end] = *std::prev(after);
-  if (address.value >= end) return std::nullopt;
+  const bool runs_on = start == uint64_t(&sample_runs_on);
+  if (address.value >= (runs_on ? uint64_t(&sample_next) : end)) return std::nullopt;
   FunctionFacts facts;
   facts.code.parts.push_back({start, Bytes(reinterpret_cast<const uint8_t*>(start), end - start)});
+  if (runs_on)
+    facts.code.up_to_next = {start,
+                             Bytes(reinterpret_cast<const uint8_t*>(start), uint64_t(&sample_next) - start)};
   facts.code.code_pointers = leaders;
   facts.padding_behind = padding_behind;
   return facts;
@@ -100,6 +140,7 @@ std::vector<TextFacts::Filler> SampleFacts::filler_near(ImageAddr address, uint6
   std::vector<Filler> found;
   for (auto [start, end] : functions_) {
     if (end + distance < address.value || end > address.value + distance) continue;
+    if (start == uint64_t(&sample_runs_on)) continue;
     const uint64_t filler_end = (end + 63) & ~uint64_t(63);
     if (filler_end - end >= size)
       found.push_back({ImageAddr{end}, Bytes(reinterpret_cast<const uint8_t*>(end), filler_end - end)});

@@ -14,10 +14,18 @@ long sample_tiny(long);     // 4 bytes and filler behind them
 long sample_loop(long);     // counts down to its own second instruction
 long sample_pushes(long);   // entry window of one-byte instructions: threads stand inside it
 long sample_branchy(long);  // two returns
+// A return of one byte that two jumps and the code above lead to, with other code right behind it.
+long sample_lone_return(long);
+extern const uint8_t sample_lone_return_at[];
+// Runs through the filler behind it into the next.
+long sample_runs_on(long);
+extern const uint8_t sample_runs_on_filler[];
+long sample_next(long);
 // Fills memory with one instruction, in its entry window: a thread stands inside it for long.
 long sample_fill(void* memory, long value, long count);
 extern const uint8_t sample_fill_end[], sample_twice_end[], sample_tiny_end[], sample_loop_end[],
-    sample_pushes_end[], sample_branchy_end[];
+    sample_pushes_end[], sample_branchy_end[], sample_lone_return_end[], sample_runs_on_end[],
+    sample_next_end[];
 }
 
 namespace uscope::engine::inproc {
