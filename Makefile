@@ -11,7 +11,7 @@ TEST_FLAGS ?=
 FUZZ_SECONDS ?= 600
 TORTURE_SECONDS ?= 60
 
-.PHONY: all demo test bench install uninstall asan fuzz torture format tidy clean help targets setup setup-test setup-bench setup-torture
+.PHONY: all demo test bench install uninstall asan fuzz torture kernels format tidy clean help targets setup setup-test setup-bench setup-torture setup-kernels
 
 all: setup ## build the stripped static executable build/uscope
 	@tools/build release uscope
@@ -50,6 +50,11 @@ torture: setup-torture ## switch probes on and off in hard and in real programs,
 	@tests/run -j 1 --only torture --torture-seconds $(TORTURE_SECONDS) $(TEST_FLAGS)
 	@tests/torture/real/run --seconds $(TORTURE_SECONDS)
 
+kernels: setup-kernels ## boot Debian's kernel in an emulator, and test there what depends on the kernel
+	@$(MAKE) --no-print-directory all targets
+	@tools/build release
+	@tests/kernels/run $(KERNELS_FLAGS)
+
 targets: setup-test ## build the small programs that tests trace, into build/targets
 	@tools/fetch-go || echo "the newest Go could not be fetched; what needs it is skipped"
 	@$(MAKE) --no-print-directory -C tests/targets -j $(JOBS)
@@ -71,3 +76,4 @@ setup: ; @tools/setup build
 setup-test: ; @tools/setup test
 setup-bench: ; @tools/setup bench
 setup-torture: ; @tools/setup torture
+setup-kernels: ; @tools/setup kernels
