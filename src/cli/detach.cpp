@@ -40,10 +40,11 @@ int detach_command(std::span<const char* const> arguments) {
     warn(fmt::format("{} patched places have been changed by something else since; they were left alone",
                      removed->changed));
   if (!removed->is_clean)
-    return report(Error(fmt::format("all {} probes are out of process {}, but a thread has not left uscope's "
-                                    "code yet, so its memory stays",
-                                    removed->restored, target->pid))
-                      .with_hint("run the command again later"));
+    return report(
+        Error(fmt::format("all probes are out of process {}, but thread {} has not left uscope's code "
+                          "yet, so its memory stays",
+                          target->pid, removed->thread))
+            .with_hint("run the command again later"));
   if (removed->sessions == 0)
     return write_output(fmt::format("process {} has nothing of uscope's in it\n", target->pid));
   return write_output(

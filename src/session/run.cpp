@@ -131,6 +131,8 @@ class Session {
     return {};
   }
 
+  void tell_news(const view::Writer& report);
+
   // Sums a PerCpuArray's numbers at an index.
   uint64_t sum_of(uint32_t map, uint32_t index = 0) {
     uint64_t sum = 0;
@@ -169,7 +171,6 @@ class Session {
     return arrived_;
   }
   bool is_part_of_script(Bytes record) const;
-  void tell_news(const view::Writer& report);
   std::vector<ScriptProbes::PointFailure> leave_out_of_many(std::vector<ScriptProbes::PointFailure> failures,
                                                             const view::Writer& report) const;
   Status refuse(const std::vector<ScriptProbes::PointFailure>& failures, const view::Writer& report,
@@ -632,6 +633,7 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
 Result<int> ScriptRun::finish(Session& session, const ReturnProbes& returns) {
   TRY_STATUS(session.wait(child_ ? &*child_ : nullptr, target_, report_));
   TRY_STATUS(session.finish(program_->settings.print_maps_on_exit));
+  session.tell_news(report_);
   if (auto map = returns.unreported_map())
     if (uint64_t calls = session.sum_of(*map); calls != 0)
       report_("WARNING: " + std::to_string(calls) +

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <thread>
 
 #include "engine/inproc/code/served_calls.h"
@@ -207,7 +208,9 @@ Status InprocEngine::wake_on(const Fd& source) {
 }
 
 std::vector<std::string> InprocEngine::take_news() {
-  return life_ ? life_->take_news() : std::vector<std::string>();
+  std::vector<std::string> news = life_ ? life_->take_news() : std::vector<std::string>();
+  std::ranges::move(std::exchange(last_news_, {}), std::back_inserter(news));
+  return news;
 }
 
 Result<uint64_t> InprocEngine::cost_of_run() {
@@ -263,7 +266,20 @@ void InprocEngine::detach() {
   timers_.clear();
   if (life_) life_->end();
   is_attached_ = false;
-  if (deployment_) (void)deployment_->detach();
+  if (deployment_ && !std::exchange(has_left_, true)) leave();
+}
+
+void InprocEngine::leave() {
+  const auto removed = deployment_->detach();
+  if (!removed)
+    last_news_.push_back(
+        fmt::format("the probes are still in process {}: {}; `uscope detach {}` takes them out", pid_,
+                    removed.error().message(), pid_));
+  else if (!removed->is_clean)
+    last_news_.push_back(fmt::format(
+        "the probes are out of process {}, but thread {} has not left uscope's code, so its memory "
+        "stays; `uscope detach {}` takes it out later",
+        pid_, removed->thread, pid_));
 }
 
 }  // namespace uscope::engine::inproc

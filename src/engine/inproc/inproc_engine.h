@@ -67,6 +67,7 @@ class InprocEngine final : public Engine {
   Status run_due_timers();
   // What may change while the process runs: the clock's rate, its parent, its cgroup.
   Status publish();
+  void leave();
   size_t read_records(const std::function<void(Bytes)>& on_record);
 
   pid_t pid_;
@@ -84,7 +85,8 @@ class InprocEngine final : public Engine {
   std::vector<RingReader> rings_;
   std::vector<Timer> timers_;
   std::vector<pollfd> wakers_;
-  bool is_attached_ = false;
+  std::vector<std::string> last_news_;
+  bool is_attached_ = false, has_left_ = false;
 };
 
 }  // namespace uscope::engine::inproc

@@ -5,6 +5,7 @@
 //   calls N       the same, and prints each
 //   fork N        a child calls work() N times and exits with 7
 //   vfork N       a vfork child does, and exits with 7
+//   vfork-sleep MS a vfork child sleeps, and exits with 7
 //   spawn FILE    posix_spawn of a program
 //   raw N         a child by clone(CLONE_VM) on a stack of its own calls work() N times, with no thread pointer of its own
 //   linger MS N   a child calls work() N times, sleeps, calls it N times again; not waited for before `reap`
@@ -91,6 +92,15 @@ static void do_vfork(long n) {
   if (child == 0) {
     for (long i = 0; i < n; i++)
       if (work(i) != 3 * i + 1) _exit(98);
+    _exit(7);
+  }
+  wait_for_child(child, 7);
+}
+
+static void do_vfork_sleep(long ms) {
+  pid_t child = vfork();
+  if (child == 0) {
+    usleep((useconds_t)ms * 1000);
     _exit(7);
   }
   wait_for_child(child, 7);
@@ -209,6 +219,7 @@ static void live(char** a) {
     else if (strcmp(what, "calls") == 0) do_calls(NUMBER);
     else if (strcmp(what, "fork") == 0) do_fork(NUMBER);
     else if (strcmp(what, "vfork") == 0) do_vfork(NUMBER);
+    else if (strcmp(what, "vfork-sleep") == 0) do_vfork_sleep(NUMBER);
     else if (strcmp(what, "spawn") == 0) do_spawn(TEXT);
     else if (strcmp(what, "raw") == 0) do_raw(NUMBER);
     else if (strcmp(what, "linger") == 0) { long ms = NUMBER; do_linger(ms, NUMBER); }

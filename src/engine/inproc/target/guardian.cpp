@@ -33,11 +33,26 @@ Message answer_of(Result<T> result, Encode encode_result) {
   return encode_result(*result);
 }
 
+using Clock = std::chrono::steady_clock;
+
 struct Patient {
   pid_t pid;
   Surgeon surgeon{pid};
   Offspring offspring{};
+  // Since removal was first asked for, and not finished: threads get this much time once, however often it is
+  // asked for again.
+  std::optional<Clock::time_point> give_up{};
 };
+
+Result<RemoveReport> remove_all(Patient& patient) {
+  if (!patient.give_up) patient.give_up = Clock::now() + kRemovalPatience;
+  RemoveOptions options;
+  options.patience = std::chrono::ceil<std::chrono::milliseconds>(*patient.give_up - Clock::now());
+  auto report = patient.surgeon.remove(options);
+  patient.offspring.heal_all(*patient.give_up);
+  if (report && report->is_clean) patient.give_up.reset();
+  return report;
+}
 
 // Nothing: there is no answer to that.
 std::optional<Message> perform(Patient& patient, const Message& request) {
@@ -57,8 +72,8 @@ std::optional<Message> perform(Patient& patient, const Message& request) {
                        [](const InstallReport& report) { return answer(encode(report)); });
     }
     case MessageKind::remove:
-      patient.offspring.heal_all();
-      return answer_of(surgeon.remove(), [](const RemoveReport& report) { return answer(encode(report)); });
+      return answer_of(remove_all(patient),
+                       [](const RemoveReport& report) { return answer(encode(report)); });
     case MessageKind::remove_leftovers:
       return answer_of(inproc::remove_leftovers(patient.pid),
                        [](const RemoveReport& report) { return answer(encode(report)); });
@@ -83,13 +98,14 @@ std::optional<Message> perform(Patient& patient, const Message& request) {
   }
 }
 
-// uscope is gone, killed perhaps: what it left behind is ours to take out.
+// uscope is gone. If it was killed, what it left behind is ours to take out. If it has been told that a
+// thread will not leave, it has told the user, and waits for our own end.
 void remove_at_end(Patient& patient) {
-  patient.offspring.heal_all();
-  const auto give_up = std::chrono::steady_clock::now() + kLastPatience;
+  const bool was_told = patient.give_up.has_value();
+  const auto give_up = Clock::now() + kLastPatience;
   for (;;) {
-    auto report = patient.surgeon.remove();
-    if ((report && report->is_clean) || std::chrono::steady_clock::now() >= give_up) return;
+    auto report = remove_all(patient);
+    if ((report && report->is_clean) || was_told || Clock::now() >= give_up) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }

@@ -16,6 +16,7 @@ namespace {
 
 // Most children end or execute something else long before; to stop those would cost more than it gives.
 constexpr std::chrono::milliseconds kLivesOn{100};
+constexpr std::chrono::milliseconds kPatience{300};  // with one of them
 constexpr size_t kMostMembers = 4096;
 
 }  // namespace
@@ -42,19 +43,19 @@ void Offspring::heal_due() {
   const Clock::time_point now = Clock::now();
   std::erase_if(members_, [&](const Member& member) {
     if (!member.due || *member.due > now) return false;
-    heal(member);
+    heal(member, now + kPatience);
     return true;
   });
 }
 
-void Offspring::heal_all() {
-  for (const Member& member : members_) heal(member);
+void Offspring::heal_all(Clock::time_point until) {
+  for (const Member& member : members_) heal(member, std::min(until, Clock::now() + kPatience));
   members_.clear();
 }
 
 // A child that has ended, executed another program or cannot be stopped is left alone: what is in it harms
 // nobody.
-void Offspring::heal(const Member& member) {
+void Offspring::heal(const Member& member, Clock::time_point until) {
   auto info = process::read_process(member.pid);
   if (!info || info->is_zombie || info->start_time != member.start_time) return;
   auto memory = process::RemoteMemory::open(member.pid);
@@ -64,7 +65,7 @@ void Offspring::heal(const Member& member) {
   const Owner self = Owner::self();
   std::erase_if(journals, [&](const JournalContents& journal) { return !(journal.owner == self); });
   RemoveOptions options;
-  options.patience = std::chrono::milliseconds(300);
+  options.patience = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
   (void)inproc::remove(member.pid, journals, options);
 }
 

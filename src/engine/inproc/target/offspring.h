@@ -23,7 +23,8 @@ class Offspring {
   // When heal_due() has something to do next; nothing: never.
   std::optional<Clock::time_point> next_due() const;
   void heal_due();
-  void heal_all();
+  // Those that cannot be healed by then are left as they are.
+  void heal_all(Clock::time_point until);
 
  private:
   struct Member {
@@ -31,7 +32,7 @@ class Offspring {
     uint64_t start_time = 0;
     std::optional<Clock::time_point> due;
   };
-  static void heal(const Member& member);
+  static void heal(const Member& member, Clock::time_point until);
   std::vector<Member> members_;
 };
 

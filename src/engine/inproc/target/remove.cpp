@@ -44,7 +44,8 @@ class Removal {
   void count_semaphores_down(process::SeizedProcess& process);
   Status lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames);
   std::optional<ProcessAddr> out_of_hole(ProcessAddr at) const;
-  bool is_in_use(process::SeizedProcess& process, SignalFrames& frames) const;
+  // One that is in our code, or will be when a signal handler returns; 0: none.
+  pid_t find_user(process::SeizedProcess& process, SignalFrames& frames) const;
   Status unmap(process::SeizedProcess& process);
 
   pid_t pid_;
@@ -106,16 +107,15 @@ Status Removal::lead_out_of_holes(process::SeizedProcess& process, SignalFrames&
   return status;
 }
 
-bool Removal::is_in_use(process::SeizedProcess& process, SignalFrames& frames) const {
-  bool in_use = false;
+pid_t Removal::find_user(process::SeizedProcess& process, SignalFrames& frames) const {
   for (const process::SeizedThread& thread : process.threads()) {
     auto registers = process.registers(thread.tid);
     if (!registers) continue;
-    in_use |= is_in(code_, {registers->rip}) || is_in(stacks_, {registers->rsp});
+    bool in_use = is_in(code_, {registers->rip}) || is_in(stacks_, {registers->rsp});
     frames.visit({registers->rsp}, [&](ProcessAddr, ProcessAddr saved) { in_use |= is_in(code_, saved); });
-    if (in_use) break;
+    if (in_use) return thread.tid;
   }
-  return in_use;
+  return 0;
 }
 
 Status Removal::unmap(process::SeizedProcess& process) {
@@ -128,12 +128,14 @@ Status Removal::unmap(process::SeizedProcess& process) {
 Status Removal::stop_once(process::SeizedProcess& process) {
   TRY(process::Maps maps, process::Maps::of(pid_));
   report_.is_clean = true;
+  report_.thread = 0;
   if (!is_still_there(maps)) return {};
   SignalFrames frames(process.memory(), maps);
   TRY_STATUS(lead_out_of_holes(process, frames));
   report_.changed = 0;
   restore(process, patches_);
-  report_.is_clean = !is_in_use(process, frames);
+  report_.thread = find_user(process, frames);
+  report_.is_clean = report_.thread == 0;
   if (!report_.is_clean) return {};
   restore(process, last_);
   // In the stop in which the journal goes that says so: nobody counts them down twice.
@@ -144,7 +146,7 @@ Status Removal::stop_once(process::SeizedProcess& process) {
 Result<bool> Removal::unmap_if_unused(process::SeizedProcess& process) {
   TRY(process::Maps maps, process::Maps::of(pid_));
   SignalFrames frames(process.memory(), maps);
-  if (is_in_use(process, frames)) return false;
+  if (find_user(process, frames) != 0) return false;
   TRY_STATUS(unmap(process));
   return true;
 }
@@ -154,7 +156,10 @@ Result<RemoveReport> Removal::run(const RemoveOptions& options) {
   for (auto pause = std::chrono::microseconds(200);;
        pause = std::min(pause * 2, std::chrono::microseconds(50000))) {
     Clock::time_point began;
-    Status status = process::with_seized(pid_, {}, [&](process::SeizedProcess& process) {
+    process::SeizeOptions seizing;
+    seizing.patience =
+        std::max(seizing.hold, std::chrono::ceil<std::chrono::milliseconds>(give_up - Clock::now()));
+    Status status = process::with_seized(pid_, seizing, [&](process::SeizedProcess& process) {
       began = Clock::now();
       Status done = stop_once(process);
       report_.stopped_ns = std::max(report_.stopped_ns, uint64_t((Clock::now() - began).count()));

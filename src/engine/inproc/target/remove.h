@@ -20,13 +20,17 @@ struct RemoveReport {
   uint64_t restored = 0;    // patches that were in place
   uint64_t changed = 0;     // places that hold neither our bytes nor the original ones: left alone
   bool is_clean = true;     // nothing of ours is mapped any more
+  pid_t thread = 0;         // not clean: one that is still in our code
   uint32_t rounds = 0;      // how often the process was stopped
   uint64_t stopped_ns = 0;  // the longest of these stops
 };
 
+// How long threads may take to come to a stop and to leave our code, in all.
+inline constexpr std::chrono::milliseconds kRemovalPatience{3000};
+
 struct RemoveOptions {
-  // How long threads may take to leave our code.
-  std::chrono::milliseconds patience{3000};
+  // It is tried once at least.
+  std::chrono::milliseconds patience = kRemovalPatience;
 };
 
 // What the journals of a process say is there. A process that has ended or executed another program needs
