@@ -20,13 +20,14 @@
 namespace uscope::process {
 
 // One try at stopping a whole process. `busy` afterwards: a thread did not stop in time, a later try may
-// work.
+// work; `starved`: that thread could stop at once, if only it got to run.
 class SeizeAttempt {
  public:
   SeizeAttempt(pid_t pid, Deadline deadline) : pid_(pid), deadline_(deadline) {}
 
   Status run(const std::function<Status(SeizedProcess&)>& work);
   bool busy() const { return busy_; }
+  bool starved() const { return starved_; }
 
  private:
   Status stop_every_thread(SeizedProcess& process);
@@ -34,11 +35,12 @@ class SeizeAttempt {
   Status wait_for_all(SeizedProcess& process);
   bool is_complete(const SeizedProcess& process) const;
   Error why_refused(pid_t tid, int error_number);
-  Error why_not_stopped(pid_t tid) const;
+  Error why_not_stopped(pid_t tid);
 
   pid_t pid_;
   Deadline deadline_;
   bool busy_ = false;
+  bool starved_ = false;
 };
 
 Status SeizeAttempt::run(const std::function<Status(SeizedProcess&)>& work) {
@@ -141,7 +143,15 @@ Error SeizeAttempt::why_refused(pid_t tid, int error_number) {
   return Error::from_errno(fmt::format("attaching to thread {} of process {}", tid, pid_), error_number);
 }
 
-Error SeizeAttempt::why_not_stopped(pid_t tid) const {
+Error SeizeAttempt::why_not_stopped(pid_t tid) {
+  auto text = read_text_file(fmt::format("/proc/{}/task/{}/stat", pid_, tid));
+  auto stat = text ? parse_stat(*text) : Result<StatFile>(fail("gone"));
+  if (stat && stat->state == 'R') {
+    starved_ = true;
+    return Error(fmt::format("thread {} of process {} did not get to run in time to be stopped", tid, pid_))
+        .with_hint(
+            "the machine is busy, or the process has little of it (nice, a cgroup's limit); try again");
+  }
   std::string where = "the kernel";
   auto channel = read_text_file(fmt::format("/proc/{}/task/{}/wchan", pid_, tid));
   if (channel && !channel->empty() && *channel != "0") where = *channel;
@@ -187,14 +197,17 @@ static void reap_dead_threads(pid_t pid) {
 
 Status with_seized(pid_t pid, const SeizeOptions& options,
                    const std::function<Status(SeizedProcess&)>& work) {
-  const Deadline give_up = std::chrono::steady_clock::now() + options.patience;
-  for (auto pause = std::chrono::milliseconds(5);; pause *= 2) {
+  Deadline give_up = std::chrono::steady_clock::now() + options.patience;
+  const Deadline give_up_starved = give_up + 4 * options.patience;
+  for (auto pause = std::chrono::milliseconds(5);;
+       pause = std::min(2 * pause, std::chrono::milliseconds(500))) {
     const Deadline deadline = std::min(std::chrono::steady_clock::now() + options.hold, give_up);
     bool try_again = false;
     std::packaged_task<Status()> task([&]() -> Status {
       SeizeAttempt attempt(pid, deadline);
       Status status = attempt.run(work);
       try_again = attempt.busy();
+      if (attempt.starved()) give_up = give_up_starved;
       return status;
     });
     std::future<Status> result = task.get_future();

@@ -29,7 +29,7 @@ namespace uscope::process {
 struct SeizeOptions {
   // How long threads may be held while another does not stop yet. Then all run on, and it is tried again ...
   std::chrono::milliseconds hold{100};
-  // ... until this much time has passed in all.
+  // ... until this much time has passed in all; longer where a thread just does not get to run.
   std::chrono::milliseconds patience{3000};
 };
 
