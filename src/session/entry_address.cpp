@@ -14,9 +14,9 @@ ImageAddr entry_address(const symbols::ImageSymbols& image, ImageAddr address, b
   x86::Flow flow = x86::analyze(*code);
   x86::EntryRequest request;
   request.go = image.language() == image::Language::Go;
-  x86::EntrySite site = x86::cheapest_entry_site(flow, request);
   // Only a site where the stack and every register are as they came shows the same arguments and stacks.
-  return site.stack_adjustment == 0 && site.changed == 0 ? ImageAddr{site.address} : address;
+  request.exact = true;
+  return ImageAddr{x86::cheapest_entry_site(flow, request).address};
 }
 
 }  // namespace uscope::session

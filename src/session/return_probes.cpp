@@ -43,9 +43,9 @@ Result<ImageAddr> once_a_call(const ReturnProbe& probe) {
   const x86::Flow flow = x86::analyze(*code);
   x86::EntryRequest request;
   request.go = probe.image->language() == image::Language::Go;
+  request.exact = true;
   const x86::EntrySite found = x86::cheapest_entry_site(flow, request);
-  // Registers do not matter here, the stack pointer does.
-  const uint64_t site = found.stack_adjustment == 0 ? found.address : probe.function.value;
+  const uint64_t site = found.address;
   for (const x86::Instruction& each : flow.instructions()) {
     const bool leads_here =
         each.is_direct_branch() && each.target >= probe.function.value && each.target <= site;

@@ -146,6 +146,7 @@ EntrySite cheapest_entry_site(const Flow& flow, const EntryRequest& request) {
   }
   here.handling = kernel_handling(flow.bytes_at(here.address), here.address);
   EntrySite best = here;
+  const RegisterSet spent = here.changed;
   // Where control may enter unseen, only the entry itself is known to be passed once.
   if (!flow.complete() && flow.gap() != Gap::falls_off_end) return best;
   for (unsigned n = 0; n < max_instructions_skipped; ++n) {
@@ -153,6 +154,7 @@ EntrySite cheapest_entry_site(const Flow& flow, const EntryRequest& request) {
     if (!i || !can_skip(*i, flow.bytes_at(here.address).first(i->length), request.keep, here)) break;
     here.address = i->end();
     if (!flow.find(here.address) || flow.is_leader(here.address)) break;
+    if (request.exact && (here.stack_adjustment != 0 || here.changed != spent)) break;
     here.handling = kernel_handling(flow.bytes_at(here.address), here.address);
     if (rank(here.handling, request.new_nops) < rank(best.handling, request.new_nops)) best = here;
   }

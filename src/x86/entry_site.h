@@ -37,6 +37,8 @@ struct EntryRequest {
   RegisterSet keep = system_v_argument_registers;
   // Look for Go's stack check and stay behind it.
   bool go = false;
+  // Only where rsp, and all registers but those that Go's stack check spends, are as they came.
+  bool exact = false;
   // The kernel knows 5-byte nops and emulates long ones (6.18 and later).
   bool new_nops = false;
 };

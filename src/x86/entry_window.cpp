@@ -36,17 +36,12 @@ bool are_flags_dead(const CodeRange& code, uint64_t address) {
   return false;
 }
 
-}  // namespace
-
-std::optional<EntryWindow> entry_window(const CodeRange& code) {
-  Decoder decoder(code.bytes, code.address);
-  auto next = decoder.next();
-  if (next && next->kind == Kind::endbr64) next = decoder.next();
-  if (!next) return std::nullopt;
-  EntryWindow entry;
-  Window& window = entry.window;
-  window.start = window.end = next->address;
-  for (;; next = decoder.next()) {
+// Straight on from an address.
+std::optional<Window> window_from(const CodeRange& code, uint64_t address) {
+  Decoder decoder(code.bytes.subspan(address - code.address), address);
+  Window window{.start = address, .end = address};
+  for (;;) {
+    const auto next = decoder.next();
     if (!next) return std::nullopt;
     window.instructions.push_back(*next);
     window.end = next->end();
@@ -55,10 +50,20 @@ std::optional<EntryWindow> entry_window(const CodeRange& code) {
         next->kind == Kind::other || next->kind == Kind::nop || next->kind == Kind::conditional_jump;
     if (is_enough && (is_plain || next->kind == Kind::call || next->kind == Kind::indirect_call ||
                       next->kind == Kind::jump))
-      break;
+      return window;
     if (is_enough || !is_plain) return std::nullopt;
   }
-  entry.flags_dead = are_flags_dead(code, window.start);
+}
+
+}  // namespace
+
+std::optional<EntryWindow> entry_window(const CodeRange& code, RegisterSet read) {
+  EntryWindow entry;
+  entry.behind = step_behind_entry(code.bytes, read, true);
+  auto window = window_from(code, code.address + (entry.behind ? entry.behind->length : 0));
+  if (!window) return std::nullopt;
+  entry.window = std::move(*window);
+  entry.flags_dead = are_flags_dead(code, entry.window.start);
   return entry;
 }
 

@@ -5,18 +5,21 @@
 
 #include <optional>
 
+#include "x86/entry_step.h"
 #include "x86/flow.h"
 #include "x86/window.h"
 
 namespace uscope::x86 {
 
 struct EntryWindow {
-  Window window;  // behind an endbr64
+  Window window;
+  std::optional<EntryStep> behind;  // the window is behind the first instruction or two, which do this
   // Nothing of the function reads the arithmetic flags before they are written.
   bool flags_dead = false;
 };
 
-// `code` begins with the function's entry. Nothing: what lies there takes a closer look.
-std::optional<EntryWindow> entry_window(const CodeRange& code);
+// `code` begins with the function's entry; `read`: the registers that must be known as they were there.
+// Nothing: what lies there takes a closer look.
+std::optional<EntryWindow> entry_window(const CodeRange& code, RegisterSet read = all_registers);
 
 }  // namespace uscope::x86

@@ -57,12 +57,17 @@ struct MemoryPlaces {
 struct SiteProbe {
   // Runs before this instruction, which starts in the window or right behind it.
   ProcessAddr address;
-  ProcessAddr shown;  // what the probe takes for its place: before an endbr64, perhaps; 0: `address`
+  ProcessAddr shown;  // what the probe takes for its place: a little before, perhaps; 0: `address`
   uint32_t code = 0;  // index into Program::codes
   uint64_t cookie = 0;
   bool flags_dead = false;         // nobody reads the arithmetic flags before they are written (x86/liveness)
   bool red_zone_in_use = true;     // the 128 bytes below rsp may hold data
   std::optional<uint8_t> only_if;  // a conditional tail jump's condition: runs only where it will jump
+  // What is from `shown` to here has run: rsp here minus rsp there; and, if the instruction before this one
+  // is all that has set the flags which are alive here, that one, to be run again behind the probe instead of
+  // keeping them.
+  int32_t stack_change = 0;
+  Bytes again{};
 };
 
 // One jump written over one window. A small function's entry and its exits may share a window.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "engine/inproc/code/served_calls.h"
 #include "engine/inproc/runtime/layout.h"
@@ -131,6 +132,7 @@ class Analysis {
     facts_.needs_site |= call->needs_site;
     facts_.reads_memory |= call->reads_memory;
     facts_.context_words |= call->context_words;
+    facts_.unwinds |= i.imm == codegen::kUnwindStack;
     return {};
   }
 
@@ -143,7 +145,7 @@ class Analysis {
       if (!is_second_half_[i] && writes_destination(all_[i]) && all_[i].dst_reg == 6) held = false;
     if (!held) {
       facts_.vectors = reads_vectors_somehow() ? kAllVectors : 0;
-      facts_.context_words = kAllWords & ~kFlagsWord;
+      read_words(kAllWords & ~kFlagsWord);
       facts_.needs_site = true;
       return;
     }
@@ -153,18 +155,22 @@ class Analysis {
       const bpf_insn& each = all_[i];
       const bool reads = each.src_reg == 6 && !is_call(each) && !is_wide(each) && each.code != kMayGoto;
       if (reads && BPF_CLASS(each.code) == BPF_LDX) {
-        facts_.context_words |= word_at(each.off);
+        read_words(word_at(each.off));
         facts_.vectors |= vector_at(each.off);
       } else if (reads && each.code == (BPF_ALU64 | BPF_MOV | BPF_X) && goes_to_call(i))
         continue;
       else if (reads && BPF_SRC(each.code) == BPF_X) {
-        facts_.context_words |= kAllWords & ~kFlagsWord;
+        read_words(kAllWords & ~kFlagsWord);
         if (reads_vectors_somehow()) facts_.vectors = kAllVectors;
       }
       if (each.dst_reg == 6 && (BPF_CLASS(each.code) == BPF_ST || BPF_CLASS(each.code) == BPF_STX))
-        facts_.context_words |= kAllWords & ~kFlagsWord;
+        read_words(kAllWords & ~kFlagsWord);
     }
     if (facts_.context_words != 0) facts_.needs_site = true;
+  }
+  void read_words(uint32_t words) {
+    facts_.context_words |= words;
+    facts_.loaded_words |= words;
   }
   static uint32_t word_at(int16_t offset) {
     return offset >= 0 && size_t(offset) < sizeof(Registers) ? uint32_t(1) << (offset / 8) : 0;
@@ -200,6 +206,27 @@ class Analysis {
 };
 
 }  // namespace
+
+x86::RegisterSet CodeFacts::read_at_entry() const {
+  using x86::Register;
+  // In the order of Registers, up to di.
+  static constexpr Register kOrder[] = {Register::r15, Register::r14, Register::r13, Register::r12,
+                                        Register::rbp, Register::rbx, Register::r11, Register::r10,
+                                        Register::r9,  Register::r8,  Register::rax, Register::rcx,
+                                        Register::rdx, Register::rsi, Register::rdi};
+  static_assert(offsetof(Registers, di) / 8 + 1 == std::size(kOrder));
+  x86::RegisterSet read = 0;
+  for (size_t i = 0; i < std::size(kOrder); i++)
+    if (loaded_words >> i & 1) read |= bit(kOrder[i]);
+  if (loaded_words >> (offsetof(Registers, sp) / 8) & 1) read |= bit(Register::rsp);
+  if (unwinds)
+    for (Register preserved : {Register::rbx, Register::rbp, Register::rsp, Register::r12, Register::r13,
+                               Register::r14, Register::r15})
+      read |= bit(preserved);
+  for (unsigned i = 0; i < kVectors; i++)
+    if (vectors >> i & 1) read |= x86::vector_bit(i);
+  return read;
+}
 
 bool CodeFacts::is_function(uint32_t instruction) const {
   return std::ranges::binary_search(functions, instruction);

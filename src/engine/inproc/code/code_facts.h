@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "codegen/program.h"
+#include "x86/registers.h"
 
 namespace uscope::engine::inproc {
 
@@ -25,6 +26,8 @@ struct CodeFacts {
   bool uses_may_goto = false;
   // Words of Registers that are read, as bits. R6 only ever holds the context where context_in_r6.
   uint32_t context_words = 0;
+  uint32_t loaded_words = 0;  // of them, those that the code itself reads, not a call
+  bool unwinds = false;
   bool context_in_r6 = false;
   // Vector registers whose lower halves are read, as bits; they lie behind Registers in the context.
   uint32_t vectors = 0;
@@ -33,6 +36,9 @@ struct CodeFacts {
   std::vector<int32_t> map_of_load;
   std::vector<bool> is_value_load;
 
+  // Those that must be in the context as they were at a function's entry: the unwinder begins there with the
+  // stack pointer, and hands on what calls preserve.
+  x86::RegisterSet read_at_entry() const;
   bool is_function(uint32_t instruction) const;
   size_t function_of(uint32_t instruction) const;  // index into `functions`
 };

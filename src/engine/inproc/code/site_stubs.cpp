@@ -11,8 +11,8 @@
 namespace uscope::engine::inproc {
 namespace {
 
-constexpr size_t kMostProbeBytes = 64;
 constexpr size_t kMostMovedBytes = 40;  // an instruction, moved; see x86/relocate
+constexpr size_t kMostProbeBytes = 64;
 constexpr int32_t kRedZone = 128;
 
 class Stub {
@@ -81,7 +81,7 @@ class Stub {
       put({uint8_t(0x70 | (*probe.only_if ^ 1)), 0});  // jcc over the probe
       skip = out_.size();
     }
-    const bool keeps_flags = !probe.flags_dead || probe.only_if;
+    const bool keeps_flags = (!probe.flags_dead && probe.again.empty()) || probe.only_if;
     const BodyEntry& body = bodies_[probe.code];
     if (probe.red_zone_in_use) put({0x48, 0x8d, 0x64, 0x24, 0x80});  // lea rsp, [rsp - 128]
     put({0x50});                                                     // push rax
@@ -98,7 +98,15 @@ class Stub {
     put({0x58});                                                              // pop rax
     if (probe.red_zone_in_use) put({0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0});  // lea rsp, [rsp + 128]
     if (skip) out_[skip - 1] = uint8_t(out_.size() - skip);
+    if (!probe.again.empty()) TRY_STATUS(run_again(probe));
     stub_.probe_parts.push_back({begin, offset()});
+    return {};
+  }
+
+  Status run_again(const SiteProbe& probe) {
+    auto moved = x86::relocate({probe.address.value - probe.again.size(), probe.again}, here());
+    if (!moved || !moved->falls_through) return fail("its first instruction cannot be run elsewhere");
+    out_.insert(out_.end(), moved->bytes.begin(), moved->bytes.end());
     return {};
   }
 
@@ -107,7 +115,7 @@ class Stub {
     record.cookie = probe.cookie;
     record.address = probe.shown.value != 0 ? probe.shown.value : probe.address.value;
     record.ax_offset = kBodyPushes + (keeps_flags ? 8 : 0);
-    record.sp_offset = record.ax_offset + 8 + (probe.red_zone_in_use ? kRedZone : 0);
+    record.sp_offset = record.ax_offset + 8 + (probe.red_zone_in_use ? kRedZone : 0) - probe.stack_change;
     return record;
   }
 
@@ -143,8 +151,10 @@ class Stub {
 }  // namespace
 
 size_t SiteStubs::most_bytes(const PlannedPatch& patch) const {
-  return patch.probes.size() * (kMostProbeBytes + sizeof(SiteRecord)) +
-         patch.window.instructions.size() * kMostMovedBytes + x86::absolute_jump_size + 16;
+  size_t moved = patch.window.instructions.size();
+  for (const SiteProbe& probe : patch.probes) moved += !probe.again.empty();
+  return patch.probes.size() * (kMostProbeBytes + sizeof(SiteRecord)) + moved * kMostMovedBytes +
+         x86::absolute_jump_size + 16;
 }
 
 Result<EmittedStub> SiteStubs::emit(const PlannedPatch& patch, ProcessAddr where, std::vector<uint8_t>& out) {

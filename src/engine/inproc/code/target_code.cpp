@@ -60,6 +60,7 @@ class CompiledCode : public TargetCode {
   }
 
   const MemoryPlan& plan() const override { return plan_; }
+  x86::RegisterSet read_at_entry(uint32_t code) const override { return facts_[code].read_at_entry(); }
   const SharedPlan& shared_plan() const override { return shared_; }
 
   Status prepare_shared(std::span<uint8_t> shared) const override {

@@ -19,6 +19,8 @@ class TargetCode {
   virtual ~TargetCode() = default;
 
   virtual const MemoryPlan& plan() const = 0;
+  // The registers that a code must find as they were at the entry of a function that it is attached to.
+  virtual x86::RegisterSet read_at_entry(uint32_t) const { return x86::all_registers; }
   // For the reader (runtime/).
   virtual const SharedPlan& shared_plan() const = 0;
 

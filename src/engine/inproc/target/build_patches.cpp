@@ -35,6 +35,10 @@ void move_to_process(const PatchPlan& plan, std::span<const SiteRequest> sites, 
     here.only_if = probe.only_if;
     here.flags_dead = probe.flags_dead;
     here.red_zone_in_use = probe.red_zone_in_use;
+    if (probe.behind) {
+      here.stack_change = probe.behind->stack_change;
+      here.again = probe.behind->again;
+    }
     patch.probes.push_back(here);
   }
 }

@@ -191,7 +191,8 @@ Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
         report.failures.push_back({a, s, Error("it is in no part of the file that is loaded")});
         continue;
       }
-      file.sites.push_back({*address, attachment.code, site.cookie, site.only_if, site.needs_all});
+      file.sites.push_back({*address, attachment.code, site.cookie, site.only_if, site.needs_all,
+                            code_.read_at_entry(attachment.code)});
       file.offsets.push_back(site.offset);
       if (site.semaphore) file.semaphores.insert(*site.semaphore);
       file.origins.push_back({a, s});
@@ -373,8 +374,7 @@ Result<size_t> Deployment::forget_unloaded(const process::Maps& maps) {
         [&](const Loading& loading) { return loading.span().start == target.text.start; });
     if (is_there && target.sample.size != 0) {
       std::vector<uint8_t> now(target.sample.size);
-      is_there = remote.read(target.sample.address, now) &&
-                 std::ranges::equal(now, target.sample.replacement_bytes());
+      is_there = remote.read(target.sample.address, now) && target.sample.is_in(now);
     }
     if (!is_there) gone.push_back(target.text);
     return !is_there;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
+#include "x86/entry_step.h"
 #include "x86/entry_window.h"
 #include "x86/liveness.h"
 
@@ -27,8 +29,13 @@ namespace {
 
 class FunctionPlanner {
  public:
-  FunctionPlanner(const FunctionFacts& facts, std::span<const SiteRequest> sites)
-      : facts_(facts), sites_(sites), flow_(x86::analyze(facts.code)) {}
+  // `sites`: those of `requests` that are planned.
+  FunctionPlanner(const FunctionFacts& facts, std::span<const SiteRequest> requests,
+                  std::span<const size_t> sites)
+      : facts_(facts), sites_(requests), flow_(x86::analyze(facts.code)) {
+    for (size_t site : sites)
+      if (requests[site].address.value == flow_.entry()) read_at_entry_ |= requests[site].read;
+  }
 
   void add(size_t site);
   FunctionPlan finish() &&;
@@ -44,6 +51,7 @@ class FunctionPlanner {
   std::optional<std::vector<Draft>> drafts_on_ways(uint64_t exit, size_t site) const;
   Drafted draft_up_to(uint64_t end) const;
   bool are_in_one_part(uint64_t a, uint64_t b) const;
+  std::optional<Draft> draft_behind_first(size_t site, bool past_marks) const;
   PlannedProbe probe_at(ImageAddr address, size_t site) const;
   void merge_overlapping();
   uint64_t padding_for(uint64_t site) const;
@@ -51,6 +59,7 @@ class FunctionPlanner {
   const FunctionFacts& facts_;
   std::span<const SiteRequest> sites_;
   Flow flow_;
+  x86::RegisterSet read_at_entry_ = 0;  // by all probes there: they stay together, and in their order
   std::vector<Draft> drafts_;
   std::vector<SiteRefusal> refused_;
 };
@@ -79,6 +88,34 @@ FunctionPlanner::Drafted FunctionPlanner::drafted(Windowed&& window, unsigned ju
         "goroutines may be parked inside the bytes to patch, and this program is stripped of what "
         "finding them needs");
   return Draft{std::move(*window), {}, jump_size, {}};
+}
+
+// What a probe of a function's entry has to undo that is behind `step`.
+PlannedProbe::Behind undo(const x86::EntryStep& step, Bytes function, bool flags_dead) {
+  const bool repeats = !flags_dead && step.can_repeat;
+  return {step.length, step.stack_change,
+          repeats ? function.subspan(step.length - step.last_length, step.last_length) : Bytes()};
+}
+
+// For a site on the function's first instruction: a window that leaves that one where it is. Nothing if it
+// must be part of it.
+std::optional<Draft> FunctionPlanner::draft_behind_first(size_t site, bool past_marks) const {
+  const uint64_t entry = flow_.entry();
+  if (sites_[site].address.value != entry || sites_[site].only_if || !flow_.find(entry)) return std::nullopt;
+  const Bytes code = flow_.bytes_at(entry);
+  const auto step = x86::step_behind_entry(code, read_at_entry_, past_marks);
+  if (!step) return std::nullopt;
+  // As if it were part of it: so nothing leads to what is behind it.
+  auto window = x86::window_at(flow_, entry, step->length + x86::near_jump_size, padding_for(entry));
+  if (!window) return std::nullopt;
+  window->start += step->length;
+  std::erase_if(window->instructions, [&](const Instruction& i) { return i.address < window->start; });
+  if (window->instructions.empty()) return std::nullopt;
+  Drafted draft = drafted(std::move(*window), x86::near_jump_size);
+  if (!draft) return std::nullopt;
+  PlannedProbe& probe = draft->probes.emplace_back(probe_at(ImageAddr{draft->window.start}, site));
+  probe.behind = undo(*step, code, probe.flags_dead);
+  return std::move(*draft);
 }
 
 FunctionPlanner::Drafted FunctionPlanner::draft_for(uint64_t site) const {
@@ -155,6 +192,11 @@ PlannedProbe FunctionPlanner::probe_at(ImageAddr address, size_t site) const {
 void FunctionPlanner::add(size_t site) {
   auto refuse = [&](std::string why) { refused_.push_back({site, std::move(why)}); };
   if (!facts_.forbidden.empty()) return refuse(facts_.forbidden);
+  for (bool past_marks : {true, false})
+    if (auto draft = draft_behind_first(site, past_marks)) {
+      drafts_.push_back(std::move(*draft));
+      return;
+    }
   const ImageAddr address = settle(sites_[site].address);
   if (!flow_.find(address.value))
     return refuse(fmt::format("no instruction is known to start at {:#x}", address.value));
@@ -166,6 +208,8 @@ void FunctionPlanner::add(size_t site) {
     return;
   }
   draft->probes.push_back(probe_at(address, site));
+  if (address != sites_[site].address)
+    draft->probes.back().behind = {uint32_t(address - sites_[site].address)};
   drafts_.push_back(std::move(*draft));
 }
 
@@ -192,7 +236,7 @@ void FunctionPlanner::merge_overlapping() {
   }
   for (Draft& draft : merged)
     std::ranges::stable_sort(draft.probes, {},
-                             [](const PlannedProbe& p) { return std::pair(p.address, p.site); });
+                             [](const PlannedProbe& p) { return std::tuple(p.address, !p.behind, p.site); });
   drafts_ = std::move(merged);
 }
 
@@ -215,7 +259,7 @@ FunctionPlan FunctionPlanner::finish() && {
 
 FunctionPlan plan_function(const FunctionFacts& facts, std::span<const SiteRequest> requests,
                            std::span<const size_t> sites) {
-  FunctionPlanner planner(facts, requests);
+  FunctionPlanner planner(facts, requests, sites);
   for (size_t site : sites) planner.add(site);
   return std::move(planner).finish();
 }
@@ -225,7 +269,9 @@ std::optional<FunctionPlan> plan_entry(const EntryFacts& facts, std::span<const 
   const bool are_at_entry = std::ranges::all_of(
       sites, [&](size_t site) { return requests[site].address.value == facts.body.address; });
   if (!are_at_entry || facts.parks_anywhere || !facts.forbidden.empty()) return std::nullopt;
-  auto entry = x86::entry_window(facts.body);
+  x86::RegisterSet read = 0;
+  for (size_t site : sites) read |= requests[site].read;
+  auto entry = x86::entry_window(facts.body, read);
   if (!entry) return std::nullopt;
   FunctionPlan plan;
   plan.is_by_entry_alone = true;
@@ -234,9 +280,11 @@ std::optional<FunctionPlan> plan_entry(const EntryFacts& facts, std::span<const 
   draft.window = std::move(entry->window);
   draft.bytes = facts.body.bytes.subspan(draft.window.start - facts.body.address,
                                          draft.window.end - draft.window.start);
+  std::optional<PlannedProbe::Behind> behind;
+  if (entry->behind) behind = undo(*entry->behind, facts.body.bytes, entry->flags_dead);
   for (size_t site : sites)
     draft.probes.push_back(
-        {ImageAddr{draft.window.start}, site, entry->flags_dead, false, requests[site].only_if});
+        {ImageAddr{draft.window.start}, site, entry->flags_dead, false, requests[site].only_if, false, behind});
   return plan;
 }
 

@@ -57,6 +57,8 @@ std::optional<Hole> HoleFinder::by_moving(const Window& window, const Flow& flow
     const uint64_t hole_at = first.address + x86::near_jump_size;
     // An endbr64 stays where it is.
     if (first.kind == Kind::endbr64 || !x86::encode_short_jump(window.start, hole_at)) continue;
+    // Nor does a function's first instruction move that could have another tool's breakpoint on it.
+    if (first.address == flow.entry()) continue;
     if (taken_.overlaps(first.address, first.address + kBoth)) continue;
     auto victim = x86::window_at(flow, first.address, kBoth);
     if (!victim || why_unmovable(*victim)) continue;

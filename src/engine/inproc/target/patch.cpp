@@ -1,10 +1,17 @@
 #include "engine/inproc/target/patch.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "x86/encode.h"
 
 namespace uscope::engine::inproc {
+
+bool Patch::is_in(Bytes now) const {
+  if (size == 0 || now.size() != size) return false;
+  const bool may_begin_so = now[0] == replacement[0] || now[0] == original[0] || now[0] == breakpoint;
+  return may_begin_so && std::ranges::equal(now.subspan(1), replacement_bytes().subspan(1));
+}
 
 ProcessAddr Patch::hole_target() const {
   const unsigned at = hole_offset.value_or(0);

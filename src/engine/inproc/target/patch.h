@@ -13,6 +13,7 @@
 namespace uscope::engine::inproc {
 
 inline constexpr unsigned max_patch_size = 16;
+inline constexpr uint8_t breakpoint = 0xcc;
 
 struct Patch {
   ProcessAddr address;
@@ -38,6 +39,9 @@ struct Patch {
   Bytes original_bytes() const { return Bytes(original).first(size); }
   Bytes replacement_bytes() const { return Bytes(replacement).first(size); }
   bool contains(ProcessAddr a) const { return a >= address && a - address < size; }
+  // Whether the bytes that are now at `address` are its own. The kernel may have set another tracer's
+  // breakpoint on the first of them, or have put back the file's when that was taken out again.
+  bool is_in(Bytes now) const;
   // Where execution that stands at the hole's jump goes.
   ProcessAddr hole_target() const;
 };

@@ -138,16 +138,24 @@ void ImagePlanner::plan_groups() {
   });
 }
 
-// What a draft destroys but for its first byte; and, where only the entry was looked at, the place of its
-// probe, if that is not the entry itself: what leads there as well would be taken for a call.
-Interior interior_of(const Draft& draft, const FunctionPlan& plan) {
-  const bool is_behind_entry = plan.is_by_entry_alone && draft.window.start != plan.parts.front().address;
-  return {draft.window.start + (is_behind_entry ? 0 : 1), draft.window.start + draft.jump_size};
+// Where nothing may lead: what a patch destroys, without its first byte. If it begins with the probe of an
+// entry that is before it, what leads to between the two would be taken for a call.
+Interior interior_of(uint64_t start, unsigned jump_size, std::span<const PlannedProbe> probes) {
+  uint64_t entry = start;
+  for (const PlannedProbe& probe : probes)
+    if (probe.behind && probe.address.value == start) entry = start - probe.behind->distance;
+  return {entry + 1, start + jump_size};
+}
+
+Interior interior_of(const Draft& draft) {
+  return interior_of(draft.window.start, draft.jump_size, draft.probes);
 }
 
 bool is_plausible(const FunctionPlan& plan, const CrossJump& jump) {
   return !jump.is_guess || std::ranges::any_of(plan.drafts, [&](const Draft& draft) {
-    return std::ranges::any_of(draft.window.instructions,
+    // What is between an entry and its probe is not kept as instructions: any of it may be one.
+    return (jump.to >= interior_of(draft).begin && jump.to < draft.window.start) ||
+           std::ranges::any_of(draft.window.instructions,
                                [&](const x86::Instruction& i) { return i.address == jump.to; });
   });
 }
@@ -184,7 +192,7 @@ bool ImagePlanner::is_own(const Group& group, const CrossJump& jump) const {
 void ImagePlanner::check_entries() {
   std::vector<Interior> interiors;
   for (const Group& group : groups_)
-    for (const Draft& draft : group.plan.drafts) interiors.push_back(interior_of(draft, group.plan));
+    for (const Draft& draft : group.plan.drafts) interiors.push_back(interior_of(draft));
   std::vector<std::pair<Group*, uint64_t>> again;
   if (by_entries_) led_to_.emplace(text_);
   for (const CrossJump& jump :
@@ -194,7 +202,7 @@ void ImagePlanner::check_entries() {
   const std::span<const uint64_t> ways_in = by_entries_ ? facts_.ways_in() : std::span<const uint64_t>();
   for (Group& group : groups_) {
     if (!group.plan.is_by_entry_alone) continue;
-    const Interior inside = interior_of(group.plan.drafts.front(), group.plan);
+    const Interior inside = interior_of(group.plan.drafts.front());
     auto way = std::ranges::lower_bound(ways_in, inside.begin);
     if (way != ways_in.end() && *way < inside.end) again.push_back({&group, *way});
   }
@@ -206,7 +214,7 @@ void ImagePlanner::check_entries() {
       jumped_into.push_back(again[end].second);
     Group& group = *again[first].first;
     plan_whole(group, jumped_into);
-    for (const Draft& draft : group.plan.drafts) unchecked_.push_back(interior_of(draft, group.plan));
+    for (const Draft& draft : group.plan.drafts) unchecked_.push_back(interior_of(draft));
     first = end;
   }
 }
@@ -279,7 +287,8 @@ void ImagePlanner::check_last() {
     const unsigned size = patch.hole ? x86::short_jump_size : x86::near_jump_size;
     const bool is_hit = std::ranges::any_of(jumps, [&](const CrossJump& jump) {
       if (jump.is_guess) return false;
-      if (jump.to > patch.window.start && jump.to < patch.window.start + size) {
+      const Interior inside = interior_of(patch.window.start, size, patch.probes);
+      if (jump.to >= inside.begin && jump.to < inside.end) {
         return std::ranges::none_of(groups_at(patch.window.start),
                                     [&](const Group* group) { return is_own(*group, jump); });
       }

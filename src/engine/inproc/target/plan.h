@@ -5,8 +5,10 @@
 //   a 2-byte jump to filler nearby that holds the 5-byte jump;
 //   a 2-byte jump to a place nearby whose own instructions are moved away to make room for it;
 //   for an exit that jumps lead to, patches of all of these jumps, and of what runs into it;
-// else the site is refused, with the reason. An `endbr64` stays where it is: the probe goes behind it. Sites
-// whose windows overlap share one, so that a tiny function's entry and exits are one patch.
+// else the site is refused, with the reason. A function's first instruction stays where it is if what it does
+// can be undone for the probe (an endbr64, a push, …): the jump goes behind it, and does not meet another
+// tool's breakpoint. Sites whose windows overlap share one, so that a tiny function's entry and exits are one
+// patch.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "engine/inproc/target/text_facts.h"
+#include "x86/registers.h"
 #include "x86/window.h"
 
 namespace uscope::engine::inproc {
@@ -25,6 +28,7 @@ struct SiteRequest {
   uint64_t cookie = 0;
   std::optional<uint8_t> only_if = std::nullopt;  // see engine::Site
   bool needs_all = false;
+  x86::RegisterSet read = x86::all_registers;  // that the code reads, of a function's entry
 };
 
 struct PlannedProbe {
@@ -36,6 +40,14 @@ struct PlannedProbe {
   bool red_zone_in_use = true;
   std::optional<uint8_t> only_if = std::nullopt;
   bool is_on_a_way = false;
+  // It stands for the function's entry, the site, and is behind its first instruction. Nothing may lead here,
+  // or to what is between, but the entry.
+  struct Behind {
+    uint32_t distance = 0;     // from the entry to here
+    int32_t stack_change = 0;  // rsp here minus rsp at the entry
+    Bytes again{};  // the instruction before, to be run again for the flags that it has set; mostly none
+  };
+  std::optional<Behind> behind{};
 };
 
 struct PatchPlan {

@@ -40,7 +40,7 @@ class Removal {
  private:
   Status stop_once(process::SeizedProcess& process);
   bool is_still_there(const process::Maps& maps) const;
-  void restore(process::SeizedProcess& process, std::span<const Patch> patches);
+  void restore(process::SeizedProcess& process, std::span<Patch> patches);
   void count_semaphores_down(process::SeizedProcess& process);
   Status lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames);
   std::optional<ProcessAddr> out_of_hole(ProcessAddr at) const;
@@ -64,13 +64,15 @@ bool Removal::is_still_there(const process::Maps& maps) const {
   });
 }
 
-void Removal::restore(process::SeizedProcess& process, std::span<const Patch> patches) {
+void Removal::restore(process::SeizedProcess& process, std::span<Patch> patches) {
   TextWriter text(process.memory());
   std::vector<bool> is_ours(patches.size(), false);
   text.read(patches, [&](size_t i, Bytes now) {
-    is_ours[i] = std::ranges::equal(now, patches[i].replacement_bytes());
-    if (!is_ours[i] && !now.empty() && !std::ranges::equal(now, patches[i].original_bytes()))
-      ++report_.changed;
+    Patch& patch = patches[i];
+    is_ours[i] = patch.is_in(now);
+    // Another tracer's breakpoint stays, with the rest of its instruction behind it.
+    if (is_ours[i] && now[0] == breakpoint) patch.original[0] = breakpoint;
+    if (!is_ours[i] && !now.empty() && !std::ranges::equal(now, patch.original_bytes())) ++report_.changed;
   });
   text.write(patches, [&](size_t i) { return is_ours[i] ? patches[i].original_bytes() : Bytes(); });
   report_.restored += uint64_t(std::ranges::count(is_ours, true));

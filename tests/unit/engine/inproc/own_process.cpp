@@ -159,6 +159,27 @@ void OwnProcess::set_load_gate(uint64_t gate) {
   reinterpret_cast<PrivateHeader*>(private_)->load_gate = gate;
 }
 
+std::vector<Patch> OwnProcess::patch_as_planned(TextFacts& facts, std::span<const SiteRequest> sites) {
+  const ImagePlan plan = plan_image(facts, sites);
+  if (!plan.refused.empty()) give_up(plan.refused[0].reason);
+  auto memory = process::RemoteMemory::open(getpid());
+  if (!memory) give_up(memory.error().message());
+  StubArea area{{uint64_t(area_) + area_used_}, area_bytes_ - area_used_};
+  BuiltPatches built =
+      build_patches(plan, sites, {0, {{ProcessAddr{0}, ~uint64_t{0}}}}, *memory, *emitter_, area);
+  if (!built.refused.empty()) give_up(built.refused[0].reason);
+  std::memcpy(area_ + area_used_, area.bytes.data(), area.bytes.size());
+  area_used_ += (area.bytes.size() + 15) / 16 * 16;
+  for (const Patch& each : built.patches) {
+    auto* at = reinterpret_cast<uint8_t*>(each.address.value);
+    auto* page = reinterpret_cast<uint8_t*>(each.address.value / kPage * kPage);
+    mprotect(page, 2 * kPage, PROT_READ | PROT_WRITE | PROT_EXEC);
+    patched_.push_back({at, std::vector<uint8_t>(at, at + each.size)});
+    std::memcpy(at, each.replacement.data(), each.size);
+  }
+  return built.patches;
+}
+
 void OwnProcess::unpatch() {
   for (const Patched& each : patched_) std::memcpy(each.at, each.old.data(), each.old.size());
   patched_.clear();

@@ -9,6 +9,7 @@
 #include "codegen/generate.h"
 #include "engine/inproc/code/target_code.h"
 #include "engine/inproc/runtime/layout.h"
+#include "engine/inproc/target/build_patches.h"
 
 namespace uscope::engine::inproc {
 
@@ -33,6 +34,8 @@ class OwnProcess {
   // Before its first RET, and before its first instruction too where `entry` is given.
   void patch_exit(const void* function, const Probe& probe);
   void patch(const void* function, const std::vector<Probe>& at_entry, const std::vector<Probe>& at_exit);
+  // As the engine does it: planned, built and written. Returns what was.
+  std::vector<Patch> patch_as_planned(TextFacts& facts, std::span<const SiteRequest> sites);
   void unpatch();
 
   // Reads go through it from now on, see PrivateHeader::load_gate.

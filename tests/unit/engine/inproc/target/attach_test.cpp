@@ -125,6 +125,38 @@ TEST(InprocTarget, EveryCallPassesOneExit) {
   EXPECT_EQ(child.wait(), 0);
 }
 
+// As the kernel does for another tracer: a breakpoint on the first byte of a jump, or the file's byte put
+// back there when that tracer has gone. The samples are not called meanwhile.
+TEST(InprocTarget, TakesOutJumpsThatABreakpointWasSetOn) {
+  Tally* tally = make_tally();
+  Child child([&] {
+    while (!tally->stop) ::usleep(1000);
+    check_samples(*tally);
+    return tally->wrong == 0 ? 0 : 1;
+  });
+  auto memory = process::RemoteMemory::open(child.pid());
+  ASSERT_TRUE(memory);
+  std::vector<uint8_t> text_before(4096), text_after(4096);
+  const ProcessAddr text{uint64_t(&sample_twice)};
+  ASSERT_TRUE(memory->read(text, text_before));
+  Surgeon surgeon(child.pid());
+  Attached attached(child.pid(), surgeon);
+  attached.attach();
+  ASSERT_GE(attached.patches().size(), 2u);
+  const Patch &first = attached.patches().front(), &last = attached.patches().back();
+  ASSERT_TRUE(memory->write(first.address, Bytes(&breakpoint, 1)));
+  ASSERT_TRUE(memory->write(last.address, last.original_bytes().first(1)));
+  attached.detach();
+  EXPECT_EQ(attached.last_remove.changed, 0u);
+  ASSERT_TRUE(memory->read(text, text_after));
+  EXPECT_EQ(text_after[first.address - text], breakpoint);
+  ASSERT_TRUE(memory->write(first.address, first.original_bytes().first(1)));
+  ASSERT_TRUE(memory->read(text, text_after));
+  EXPECT_EQ(text_before, text_after);
+  tally->stop = 1;
+  EXPECT_EQ(child.wait(), 0);
+}
+
 // A uscope that is killed while its probes are in place, or in the middle of putting them there.
 TEST(InprocTarget, TargetOutlivesAKilledUscope) {
   Tally* tally = make_tally();

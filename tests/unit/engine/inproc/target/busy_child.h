@@ -136,6 +136,7 @@ class Attached {
   }
 
   void add_site(SiteRequest site) { sites_.push_back(site); }
+  const std::vector<Patch>& patches() const { return patches_; }
 
   InstallReport last_install;
   RemoveReport last_remove;

@@ -13,7 +13,7 @@ class CountingEmitter : public StubEmitter {
   explicit CountingEmitter(ProcessAddr counters) : counters_(counters) {}
 
   size_t most_bytes(const PlannedPatch& patch) const override {
-    return 48 * patch.probes.size() + 40 * patch.window.instructions.size() + 16;
+    return 96 * patch.probes.size() + 40 * patch.window.instructions.size() + 16;
   }
 
   Result<EmittedStub> emit(const PlannedPatch& patch, ProcessAddr where, std::vector<uint8_t>& out) override {
@@ -61,6 +61,11 @@ class CountingEmitter : public StubEmitter {
       auto raw = reinterpret_cast<const uint8_t*>(&counter);
       out.insert(out.end(), raw, raw + 8);
       put({0xf0, 0x48, 0xff, 0x00, 0x58, 0x9d, 0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0});
+      if (!probe.again.empty()) {
+        auto again = x86::relocate({at - probe.again.size(), probe.again}, here());
+        if (!again) return fail(again.error().text());
+        out.insert(out.end(), again->bytes.begin(), again->bytes.end());
+      }
       stub.probe_parts.push_back({place, uint32_t(out.size() - begin)});
     }
     TRY_STATUS(move_up_to(window.end));

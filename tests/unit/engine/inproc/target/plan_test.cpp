@@ -26,17 +26,75 @@ std::string refusal(const ImagePlan& plan, size_t site) {
 // push %rbp; mov %rsp,%rbp; sub $16,%rsp; leave; ret
 const auto kFramed = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3};
 
-TEST(Plan, AnEntryIsAJumpInPlace) {
+TEST(Plan, AnEntryIsAJumpInPlaceBehindThePush) {
   MadeUpImage image;
   const uint64_t f = image.add(kFramed);
   ImagePlan made = plan(image, {f});
   ASSERT_EQ(made.patches.size(), 1u);
   const PatchPlan& patch = made.patches[0];
-  EXPECT_EQ(patch.window.start, f);
+  EXPECT_EQ(patch.window.start, f + 1);
   EXPECT_EQ(patch.window.end, f + 8);
   EXPECT_EQ(tactic_of(patch, patch.probes[0]), Tactic::in_place);
   EXPECT_FALSE(patch.probes[0].red_zone_in_use);
   EXPECT_TRUE(patch.probes[0].flags_dead);
+  ASSERT_TRUE(patch.probes[0].behind);
+  EXPECT_EQ(patch.probes[0].behind->stack_change, -8);
+  EXPECT_TRUE(patch.probes[0].behind->again.empty());
+}
+
+TEST(Plan, AnInstructionInTheMiddleIsNoEntry) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x90, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3});
+  ImagePlan made = plan(image, {f + 1});
+  ASSERT_EQ(made.patches.size(), 1u);
+  EXPECT_EQ(made.patches[0].window.start, f + 1);
+  EXPECT_FALSE(made.patches[0].probes[0].behind);
+}
+
+// mov %edi,%eax; add %esi,%eax; add %edx,%eax; ret: what was in rax is gone behind the first one.
+TEST(Plan, TheFirstInstructionStaysOnlyForWhoDoesNotReadWhatItChanges) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x89, 0xf8, 0x01, 0xf0, 0x01, 0xd0, 0x90, 0xc3});
+  SiteRequest site{ImageAddr{f}};
+  auto start = [&](x86::RegisterSet read) {
+    site.read = read;
+    return plan_image(image, std::span(&site, 1)).patches.at(0).window.start;
+  };
+  EXPECT_EQ(start(x86::all_registers), f);
+  EXPECT_EQ(start(bit(x86::Register::rax)), f);
+  EXPECT_EQ(start(bit(x86::Register::rdi) | bit(x86::Register::rsp)), f + 2);
+  // Probes of one place stay together.
+  const SiteRequest both[] = {{ImageAddr{f}, 0, 0, {}, false, 0}, {ImageAddr{f}, 1, 0}};
+  const ImagePlan made = plan_image(image, both);
+  ASSERT_EQ(made.patches.size(), 1u);
+  EXPECT_EQ(made.patches[0].window.start, f);
+  EXPECT_EQ(made.patches[0].probes.at(0).site, 0u);
+  EXPECT_EQ(made.patches[0].probes.at(1).site, 1u);
+}
+
+// cmp $5,%edi; jb +2; nop; nop; ret: the flags are needed behind the probe.
+TEST(Plan, AComparisonIsMadeAgain) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x83, 0xff, 0x05, 0x72, 0x04, 0x89, 0xf8, 0x90, 0xc3, 0xc3});
+  ImagePlan made = plan(image, {f});
+  ASSERT_EQ(made.patches.size(), 1u);
+  EXPECT_EQ(made.patches[0].window.start, f + 3);
+  EXPECT_FALSE(made.patches[0].probes[0].flags_dead);
+  ASSERT_TRUE(made.patches[0].probes[0].behind);
+  EXPECT_EQ(made.patches[0].probes[0].behind->again.size(), 3u);
+}
+
+// The probe of the entry that sits on the function's return is the first to run there.
+TEST(Plan, AnEntryComesBeforeAnExitAtTheSameInstruction) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x53, 0xc3});
+  image.fill_up(14);
+  ImagePlan made = plan(image, {f + 1, f});
+  ASSERT_EQ(made.patches.size(), 1u);
+  ASSERT_EQ(made.patches[0].probes.size(), 2u);
+  EXPECT_EQ(made.patches[0].window.start, f + 1);
+  EXPECT_EQ(made.patches[0].probes[0].site, 1u);
+  EXPECT_EQ(made.patches[0].probes[1].site, 0u);
 }
 
 TEST(Plan, AnEndbrStaysWhereItIs) {
@@ -44,8 +102,20 @@ TEST(Plan, AnEndbrStaysWhereItIs) {
   const uint64_t f = image.add({0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0x5d, 0xc3});
   ImagePlan made = plan(image, {f});
   ASSERT_EQ(made.patches.size(), 1u);
+  EXPECT_EQ(made.patches[0].window.start, f + 5);  // behind the push, where a cheap uprobe may be
+  EXPECT_EQ(made.patches[0].probes[0].address.value, f + 5);
+  EXPECT_EQ(made.patches[0].probes[0].behind->stack_change, -8);
+}
+
+TEST(Plan, AnEndbrStaysWhereItIsThoughThePushMustMove) {
+  MadeUpImage image;
+  // endbr64; push %rbp; mov %rsp,%rbp; again: dec %edi; jne again; leave; ret
+  const uint64_t f =
+      image.add({0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x90, 0xff, 0xcf, 0x75, 0xfc, 0xc9, 0xc3});
+  ImagePlan made = plan(image, {f});
+  ASSERT_EQ(made.patches.size(), 1u);
   EXPECT_EQ(made.patches[0].window.start, f + 4);
-  EXPECT_EQ(made.patches[0].probes[0].address.value, f + 4);
+  EXPECT_EQ(made.patches[0].probes[0].behind->stack_change, 0);
 }
 
 TEST(Plan, AnExitTakesThePaddingBehindOrWhatStandsBefore) {
@@ -116,6 +186,19 @@ TEST(Plan, AJumpFromAnotherFunctionCountsToo) {
   ImagePlan made = plan(image, {f});
   EXPECT_TRUE(made.patches.empty());
   EXPECT_NE(refusal(made, 0), "");
+}
+
+// kFramed with a nop first: its second instruction may be jumped to, then it is none to stand on.
+TEST(Plan, WhereSomethingLeadsBehindTheFirstInstructionItIsMovedAlong) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x0f, 0x1f, 0x44, 0x00, 0x00, 0x55, 0x48, 0x89, 0xe5, 0xc9, 0xc3});
+  EXPECT_EQ(plan(image, {f}).patches.at(0).window.start, f + 6);
+  const uint64_t g = image.add({0x55, 0xeb, 0x00, 0x90, 0x90, 0x90});
+  image.patch_text(g + 2, {int(uint8_t(f + 5 - (g + 3)))});  // jmp f + 5
+  ImagePlan made = plan(image, {f});
+  ASSERT_EQ(made.patches.size(), 1u) << refusal(made, 0);
+  EXPECT_EQ(made.patches[0].window.start, f);
+  EXPECT_FALSE(made.patches[0].probes[0].behind);
 }
 
 TEST(Plan, SystemCallsStayWhereTheyAre) {
@@ -216,7 +299,27 @@ TEST_F(ManyFunctions, ArePlannedByTheirEntriesAlone) {
     EXPECT_EQ(quick.patches[i].window.end, slow.patches[i].window.end);
     EXPECT_EQ(quick.patches[i].probes[0].flags_dead, slow.patches[i].probes[0].flags_dead);
     EXPECT_EQ(quick.patches[i].probes[0].red_zone_in_use, slow.patches[i].probes[0].red_zone_in_use);
+    ASSERT_TRUE(quick.patches[i].probes[0].behind && slow.patches[i].probes[0].behind);
+    EXPECT_EQ(quick.patches[i].probes[0].behind->stack_change,
+              slow.patches[i].probes[0].behind->stack_change);
   }
+}
+
+TEST_F(ManyFunctions, HaveTheirFirstInstructionMovedWhereSomethingLeadsBehindIt) {
+  // nop; push %rbp; mov %rsp,%rbp; sub $16,%rsp; leave; ret, and once more with a jump from its end to the
+  // push
+  const uint64_t plain =
+      image_.add({0x0f, 0x1f, 0x44, 0, 0, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0xc3});
+  const uint64_t again = image_.add(
+      {0x0f, 0x1f, 0x44, 0, 0, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0xc9, 0x75, 0xf5, 0xc3});
+  sites_.push_back({ImageAddr{plain}});
+  sites_.push_back({ImageAddr{again}});
+  const ImagePlan made = plan_image(image_, sites_);
+  ASSERT_EQ(made.patches.size(), 302u);
+  EXPECT_EQ(made.patches[0].window.start, sites_[0].address.value + 1);
+  EXPECT_EQ(made.patches[300].window.start, plain + 6);
+  EXPECT_EQ(made.patches[301].window.start, again);
+  EXPECT_EQ(image_.whole_functions, 1u);
 }
 
 TEST_F(ManyFunctions, AreNotPatchedWhereTheyJumpIntoTheirOwnEntry) {

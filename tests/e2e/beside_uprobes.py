@@ -1,0 +1,126 @@
+"""Traces a program in-process while kernel uprobes on the entries of the same functions come and go: by
+uprobe_events, as other tools set them, and by a second uscope. The program checks its own results all the time.
+
+usage: beside_uprobes.py USCOPE PROGRAM SCRIPT-FOR-THE-FIRST (with FILE for the program; maps @ by function's name)"""
+import os
+import re
+import subprocess
+import sys
+import time
+
+uscope, program, script = sys.argv[1:]
+functions = ["push", "push_r12", "sub", "test", "endbr64", "nop", "move"]
+tracefs = next(t for t in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing") if os.path.exists(t + "/uprobe_events"))
+group = "beside_%d" % os.getpid()
+
+
+def offset_of(function):
+    out = subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__), "offset_by_nm.py"), program, function],
+                         capture_output=True, text=True, check=True).stdout
+    return int(out.split()[1], 16)
+
+
+offsets = {f: offset_of("begins_" + f) for f in functions}
+
+
+def write(file, text, append=False):
+    out = os.open(os.path.join(tracefs, file), os.O_WRONLY | (os.O_APPEND if append else os.O_TRUNC))
+    try:
+        os.write(out, text.encode() + b"\n")
+    finally:
+        os.close(out)
+
+
+def set_uprobes():
+    for f in functions:
+        write("uprobe_events", "p:%s/%s %s:0x%x %%di:u64" % (group, f, program, offsets[f]), append=True)
+        # Only the calls that are counted.
+        write("events/%s/%s/filter" % (group, f), "arg1 == 7")
+        write("events/%s/%s/enable" % (group, f), "1")
+
+
+def take_uprobes():
+    write("events/%s/enable" % group, "0")
+    for f in functions:
+        write("uprobe_events", "-:%s/%s" % (group, f), append=True)
+
+
+def start(command):
+    """The process, once it has printed that it is tracing."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    for line in process.stdout:
+        if line.startswith("Attached"):
+            return process
+    sys.exit("%s: ended before it was attached" % " ".join(command))
+
+
+def counts(process):
+    process.send_signal(2)
+    out = process.communicate()[0]
+    return {name: int(count) for name, count in re.findall(r"^@\[begins_(\w+)\]: (\d+)$", out, re.M)}
+
+
+def check(what, found, expected):
+    for f in functions:
+        if found.get(f) != expected:
+            sys.exit("%s: %s was seen %s times, not %d: %s" % (what, f, found.get(f), expected, found))
+    print("%s: every function %d times" % (what, expected))
+
+
+target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+target.stdout.readline()
+rounds = 0
+
+
+def call():
+    global rounds
+    target.stdin.write("\n")
+    target.stdin.flush()
+    if target.stdout.readline() != "DONE\n":
+        sys.exit("the program has died: %s" % target.wait())
+    rounds += 1
+
+
+def kernel_script():
+    return "uprobe:%s:begins_* /arg0 == 7/ { @[func] = count(); }" % program
+
+
+try:
+    first = start([uscope, "--engine", "inproc", "-p", str(target.pid), "-e", script.replace("FILE", program)])
+    call()
+    for _ in range(5):
+        set_uprobes()
+        call()
+        take_uprobes()
+        call()
+    for scope in (["-p", str(target.pid)], []):
+        second = start([uscope, "--engine", "kernel", *scope, "-e", kernel_script()])
+        call()
+        check("the kernel's" + (" of one process" if scope else ""), counts(second), 300)
+        call()
+    # And the other way round: the breakpoints were there first, and outlive the jumps.
+    set_uprobes()
+    call()
+    check("in-process", counts(first), 300 * rounds)
+    call()
+    before = rounds
+    first = start([uscope, "--engine", "inproc", "-p", str(target.pid), "-e", script.replace("FILE", program)])
+    call()
+    take_uprobes()
+    call()
+    check("beside uprobes that were first", counts(first), 300 * (rounds - before))
+    call()
+    target.stdin.close()
+    print(target.stdout.read().strip())
+    print("status", target.wait())
+finally:
+    target.kill()
+    for event in subprocess.run("grep -o '%s/.*' %s/uprobe_events" % (group, tracefs), shell=True, capture_output=True,
+                                text=True).stdout.split("\n"):
+        if event:
+            name = event.split()[0]
+            try:
+                write("events/%s/enable" % name, "0")
+                write("uprobe_events", "-:" + name, append=True)
+            except OSError as error:
+                print("%s: %s" % (name, error))
