@@ -67,7 +67,7 @@ def check(what, found, expected):
     print("%s: every function %d times" % (what, expected))
 
 
-target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+target = subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 target.stdout.readline()
 rounds = 0
 
@@ -76,7 +76,7 @@ def call():
     global rounds
     target.stdin.write("\n")
     target.stdin.flush()
-    if target.stdout.readline() != "DONE\n":
+    if not target.stdout.readline().startswith("CALL"):
         sys.exit("the program has died: %s" % target.wait())
     rounds += 1
 

@@ -1,9 +1,8 @@
-// Functions whose first instructions are of each kind that a probe can stand behind, called without pause by
-// two threads and, for each line on standard input, COUNT times by the main one with 7 as the first argument. Every result
-// is checked. Prints READY and its pid, DONE after each line, and at the end how many were wrong, with which it ends.
+// Functions whose first instructions are of each kind that a probe can stand behind. Two threads call them without pause,
+// and a round calls each of them 300 times with 7 as its first argument. Every result is checked; ends with 1 if one was wrong.
 #include <pthread.h>
-#include <stdio.h>
-#include <unistd.h>
+
+#include "driver.h"
 
 enum { COUNT = 300 };
 
@@ -39,17 +38,15 @@ static void* call_on(void* unused) {
   return NULL;
 }
 
-int main(void) {
+static void round_of_calls(int round) {
+  for (int i = 0; i < COUNT; i++) call_all(7);
+  say("CALL each %d times, round %d\n", COUNT, round);
+}
+
+int main(int argc, char** argv) {
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, call_on, NULL);
-  printf("READY %d\n", (int)getpid());
-  fflush(stdout);
-  char line[64];
-  while (fgets(line, sizeof line, stdin)) {
-    for (int i = 0; i < COUNT; i++) call_all(7);
-    puts("DONE");
-    fflush(stdout);
-  }
+  drive(argc, argv, round_of_calls);
   stop = 1;
   for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
   printf("wrong %ld\n", wrong);

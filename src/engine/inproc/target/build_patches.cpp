@@ -68,6 +68,10 @@ bool is_loaded(const PatchPlan& plan, const LoadedCode& loaded) {
       loaded.spans, [&](const AddressSpan& span) { return span.contains(start) && span.contains(last); });
 }
 
+uint8_t moved_bytes(const x86::Window& window) {
+  return uint8_t(std::min<uint64_t>(window.end - window.start, UINT8_MAX));
+}
+
 std::string has_changed(ProcessAddr at) {
   return fmt::format("the code at {:#x} is not what its file says: something else has changed it", at.value);
 }
@@ -155,6 +159,7 @@ Result<Patch> Builder::make_room(const PatchPlan::Hole& hole, ProcessAddr to) {
   std::copy_n(second.replacement.begin(), x86::near_jump_size,
               patch.replacement.begin() + x86::near_jump_size);
   patch.size = size;
+  patch.moved = moved_bytes(evicted.window);
   patch.hole_offset = uint8_t(x86::near_jump_size);
   for (const x86::Relocated::Place& place : moved->places)
     if (place.original != 0 && place.original < size)
@@ -191,6 +196,7 @@ Status Builder::make_patches(const PatchPlan& plan) {
     built_.patches.push_back(std::move(patch));
   }
   Patch& patch = built_.patches.back();
+  patch.moved = moved_bytes(plan.window);
   for (const x86::Relocated::Place& place : stub.places)
     if (place.original != 0 && place.original < patch.size)
       patch.places.push_back({start + place.original, stub.entry + place.copy});

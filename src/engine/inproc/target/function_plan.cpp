@@ -283,8 +283,8 @@ std::optional<FunctionPlan> plan_entry(const EntryFacts& facts, std::span<const 
   std::optional<PlannedProbe::Behind> behind;
   if (entry->behind) behind = undo(*entry->behind, facts.body.bytes, entry->flags_dead);
   for (size_t site : sites)
-    draft.probes.push_back(
-        {ImageAddr{draft.window.start}, site, entry->flags_dead, false, requests[site].only_if, false, behind});
+    draft.probes.push_back({ImageAddr{draft.window.start}, site, entry->flags_dead, false,
+                            requests[site].only_if, false, behind});
   return plan;
 }
 

@@ -42,7 +42,8 @@ struct PatchRecord {
   uint8_t original[max_patch_size], replacement[max_patch_size];
   uint8_t kind;
   uint8_t goes_last;
-  uint8_t unused[4];
+  uint8_t moved;
+  uint8_t unused[3];
 };
 static_assert(sizeof(PatchRecord) == 48);
 
@@ -63,6 +64,7 @@ PatchRecord to_record(const Patch& patch) {
   record.kind = kPatch;
   record.address = patch.address.value;
   record.size = patch.size;
+  record.moved = patch.moved;
   record.hole = uint8_t(patch.hole_offset ? *patch.hole_offset + 1 : 0);
   record.goes_last = patch.goes_last;
   std::copy(patch.original.begin(), patch.original.end(), record.original);
@@ -75,6 +77,7 @@ std::optional<Patch> from_record(const PatchRecord& record) {
   Patch patch;
   patch.address = {record.address};
   patch.size = record.size;
+  patch.moved = record.moved;
   patch.goes_last = record.goes_last != 0;
   if (record.hole != 0) patch.hole_offset = uint8_t(record.hole - 1);
   std::copy(std::begin(record.original), std::end(record.original), patch.original.begin());

@@ -133,6 +133,7 @@ std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRu
   for (const Patch& patch : patches) {
     out.put(patch.address);
     out.put(patch.size);
+    out.put(patch.moved);
     out.put(uint8_t(patch.hole_offset ? *patch.hole_offset + 1 : 0));
     out.put(patch.via);
     out.put(patch.goes_last);
@@ -158,6 +159,7 @@ Result<InstallRequest> decode_install_request(Bytes body) {
     Patch& patch = patches.emplace_back();
     patch.address = reader.read<ProcessAddr>();
     patch.size = reader.u8();
+    patch.moved = reader.u8();
     if (const uint8_t hole = reader.u8(); hole != 0) patch.hole_offset = uint8_t(hole - 1);
     patch.via = reader.read<ProcessAddr>();
     patch.goes_last = reader.u8() != 0;

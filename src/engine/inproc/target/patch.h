@@ -18,6 +18,9 @@ inline constexpr uint8_t breakpoint = 0xcc;
 struct Patch {
   ProcessAddr address;
   uint8_t size = 0;  // bytes written
+  // From its start on, bytes of code that run elsewhere while it is in place: those that it destroys, and
+  // perhaps the next instructions.
+  uint8_t moved = 0;
   // Where in it a jump stands that only another patch leads to. Execution can stand there, and once the
   // original bytes are back it must be led on to where the jump went.
   std::optional<uint8_t> hole_offset;

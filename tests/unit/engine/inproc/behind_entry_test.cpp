@@ -105,6 +105,19 @@ behind_\name\()_end:
   ud2
   sample_end test
 
+  sample way
+  test %rdi, %rdi
+  js 1f
+  jz 2f
+  mov 8(%rsp), %rax
+  add %rdi, %rax
+1:
+  ret
+2:
+  xor %eax, %eax
+  jmp 1b
+  sample_end way
+
   sample cmp_data
   cmpl $7, behind_seven(%rip)
   jne 1f
@@ -198,6 +211,7 @@ SAMPLE(marked_cmp)
 SAMPLE(nop)
 SAMPLE(cmp)
 SAMPLE(test)
+SAMPLE(way)
 SAMPLE(cmp_data)
 SAMPLE(zero)
 SAMPLE(move)
@@ -226,6 +240,7 @@ const Sample kSamples[] = {
     {"nop", behind_nop, behind_nop_end, 5, true, true},
     {"cmp", behind_cmp, behind_cmp_end, 7, true, true},
     {"test", behind_test, behind_test_end, 3, true, true},
+    {"way", behind_way, behind_way_end, 3, true, true},
     {"cmp_data", behind_cmp_data, behind_cmp_data_end, 7, true, true},
     {"zero", behind_zero, behind_zero_end, 2, true, false},
     {"move", behind_move, behind_move_end, 3, true, false},
