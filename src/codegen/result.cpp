@@ -13,7 +13,9 @@ using lang::TypeKind;
 std::vector<ArgumentPlace> CodeGenerator::result_places(const Expr& expr) {
   reads_result_ = true;
   const ArgumentPlaces* places = unit_.inputs.places;
-  if (!places) return {result_register()};
+  // To bpftrace a number is in that register, whatever is known of the function.
+  bool is_raw = unit_.typed.settings.as_bpftrace && expr.type.is_scalar();
+  if (!places || is_raw) return {result_register()};
   auto in_rax = [](const std::vector<ArgumentPlace>& all) {
     return all.empty() || (all.size() == 1 && is_result_register(all[0]));
   };

@@ -206,7 +206,7 @@ std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const C
     if (auto* probe = std::get_if<Probe>(&item)) add_probe(out, *probe, inputs, diagnostics);
   }
   if (diagnostics.has_errors()) return std::nullopt;
-  split_probes(out, types);
+  split_probes(out, types, diagnostics);
   Resolver(out, types, ResolverOptions{inputs.allow_unsafe}, diagnostics).run();
   if (diagnostics.has_errors()) return std::nullopt;
   return out;

@@ -231,9 +231,12 @@ Type Resolver::numbered_type(size_t number) {
 // What the functions of the probe return: of one type, as split_probes.h makes them.
 Type Resolver::result_type(const Expr& expr) {
   if (!scope_->attach_points || scope_->attach_points->empty()) return Type::uint64();
+  if (scope_->retval) return *scope_->retval;
   const AttachSpec& first = scope_->attach_points->front();
   auto known = types_.return_type(first);
   if (!known) return Type::uint64();
+  bool is_plain = known->is_scalar() || known->is(TypeKind::kFloat);
+  if (program_.settings.as_bpftrace && !is_plain) return Type::uint64();
   switch (known->kind()) {
     case TypeKind::kFloat:
     case TypeKind::kStruct:

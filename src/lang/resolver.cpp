@@ -42,6 +42,7 @@ void Resolver::round() {
 
 void Resolver::run_probe(TypedProbe& probe, Scope& scope) {
   scope.attach_points = &probe.attach_points;
+  if (probe.result) scope.retval = &*probe.result;
   scope.variables = &probe.variables;
   scope.blocks.assign(1, {});
   scope.assigned.clear();

@@ -31,6 +31,7 @@ class Resolver {
   // What is being resolved: a probe or a function.
   struct Scope {
     const std::vector<AttachSpec>* attach_points = nullptr;  // null in a function
+    const Type* retval = nullptr;                            // TypedProbe::result, if there is one
     std::vector<VariableInfo>* variables = nullptr;
     Type result;  // of a function
     std::string name;

@@ -1,5 +1,7 @@
 #include "lang/split_probes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -38,11 +40,46 @@ bool is_same(const Arguments& a, const Arguments& b) {
       *a, *b, [](const NamedValue& x, const NamedValue& y) { return x.name == y.name && x.type == y.type; });
 }
 
+struct Point {
+  AttachSpec spec;
+  std::optional<Type> result;  // what its function returns; nothing: not known
+};
+
 struct Group {
   Arguments arguments;
   std::optional<Type> result;
   std::vector<AttachSpec> points;
 };
+
+bool is_number(const Point& point) { return !point.result || point.result->is_scalar(); }
+
+// Mangled names are long: one or two.
+std::string names_of(const std::vector<Point>& points) {
+  std::string text = points.front().spec.function;
+  if (points.size() == 2) text += " and " + points.back().spec.function;
+  if (points.size() > 2) text += fmt::format(" and {} more", points.size() - 1);
+  return text;
+}
+
+// Numbers of different kinds become integers; beside them, what is no number is left out.
+void settle_results(std::vector<Point>& points, Span span, Diagnostics& diagnostics) {
+  auto is_like_first = [&](const Point& point) { return point.result == points.front().result; };
+  if (std::ranges::all_of(points, is_like_first) || std::ranges::none_of(points, is_number)) return;
+  size_t all = points.size();
+  std::vector<Point> left_out;
+  auto others = std::ranges::stable_partition(points, is_number);
+  left_out.assign(std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  points.erase(others.begin(), others.end());
+  if (!left_out.empty())
+    diagnostics.warning(span, fmt::format("`retval`: {} of {} functions are left out, as what they return is "
+                                          "no number: {}; probe them by themselves",
+                                          left_out.size(), all, names_of(left_out)));
+  if (std::ranges::all_of(points, is_like_first)) return;
+  for (Point& point : points)
+    point.result =
+        point.result ? Type::integer(unsigned(point.result->as_read().size() * 8), point.result->is_signed())
+                     : Type::uint64();
+}
 
 // arg0 and so on of static probes, which are registers' contents or floating-point numbers.
 Arguments numbered(const AttachSpec& point, const TypeSource& types) {
@@ -56,27 +93,25 @@ Arguments numbered(const AttachSpec& point, const TypeSource& types) {
   return arguments;
 }
 
-std::vector<Group> group_by_values(std::vector<AttachSpec> points, const Reads& reads,
-                                   const TypeSource& types) {
+std::vector<Group> group_by_values(std::vector<Point> points, const Reads& reads, const TypeSource& types) {
   std::vector<Group> groups;
-  for (AttachSpec& point : points) {
-    Arguments arguments = reads.arguments ? types.arguments(point)
-                          : reads.numbers ? numbered(point, types)
+  for (Point& point : points) {
+    Arguments arguments = reads.arguments ? types.arguments(point.spec)
+                          : reads.numbers ? numbered(point.spec, types)
                                           : std::nullopt;
-    std::optional<Type> result = reads.result ? types.return_type(point) : std::nullopt;
     auto known = std::ranges::find_if(groups, [&](const Group& group) {
-      return is_same(group.arguments, arguments) && group.result == result;
+      return is_same(group.arguments, arguments) && group.result == point.result;
     });
     if (known == groups.end())
-      known = groups.insert(groups.end(), Group{std::move(arguments), std::move(result), {}});
-    known->points.push_back(std::move(point));
+      known = groups.insert(groups.end(), Group{std::move(arguments), std::move(point.result), {}});
+    known->points.push_back(std::move(point.spec));
   }
   return groups;
 }
 
 }  // namespace
 
-void split_probes(TypedProgram& program, const TypeSource& types) {
+void split_probes(TypedProgram& program, const TypeSource& types, Diagnostics& diagnostics) {
   std::vector<TypedProbe> split;
   for (TypedProbe& probe : program.probes) {
     Reads reads = probe.attach_points.size() < 2 ? Reads() : reads_of(probe);
@@ -84,16 +119,31 @@ void split_probes(TypedProgram& program, const TypeSource& types) {
       split.push_back(std::move(probe));
       continue;
     }
-    auto groups = group_by_values(std::move(probe.attach_points), reads, types);
+    // bpftrace takes what the register for results holds for a number.
+    bool has_types = reads.result && !program.settings.as_bpftrace;
+    std::vector<Point> points;
+    for (AttachSpec& spec : probe.attach_points) {
+      auto result = has_types ? types.return_type(spec) : std::nullopt;
+      points.push_back({std::move(spec), std::move(result)});
+    }
+    if (has_types) settle_results(points, probe.span, diagnostics);
+    auto groups = group_by_values(std::move(points), reads, types);
+    auto result_of = [&](const Group& group) -> std::optional<Type> {
+      if (reads.result && program.settings.as_bpftrace) return Type::uint64();
+      bool is_integer = group.result && group.result->is(TypeKind::kInt);
+      return groups.size() > 1 && is_integer ? group.result : std::nullopt;
+    };
     for (size_t i = 0; i + 1 < groups.size(); ++i) {
       TypedProbe part;
       part.span = probe.span;
       part.attach_points = std::move(groups[i].points);
+      part.result = result_of(groups[i]);
       if (probe.predicate) part.predicate = clone(*probe.predicate);
       part.body = clone(probe.body);
       split.push_back(std::move(part));
     }
     probe.attach_points = std::move(groups.back().points);
+    probe.result = result_of(groups.back());
     split.push_back(std::move(probe));
   }
   program.probes = std::move(split);

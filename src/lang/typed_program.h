@@ -46,6 +46,8 @@ struct TypedProbe {
   ExprPtr predicate;  // may be null
   Block body;
   std::vector<VariableInfo> variables;  // by slot
+  // What `retval` is, where the functions of the script's probe return different numbers.
+  std::optional<Type> result;
 };
 
 struct TypedFunction {

@@ -42,10 +42,11 @@ bool is_go_assembly(const ImageSymbols& image, ImageAddr entry) {
 
 // Assembly may have an entry in the debug info, without types: Go's even as a function of no results.
 std::optional<Function> typed_function(const ImageSymbols& image, ImageAddr entry) {
-  auto function = image.debug_info().function_at(entry);
+  auto function = image.debug_info().function_head_at(entry);
   if (!function || function->language == Language::Assembly || function->entry != entry) return std::nullopt;
-  if (function->language == Language::Go && is_go_assembly(image, entry)) return std::nullopt;
-  return function;
+  if (function->language != Language::Go) return function;
+  if (is_go_assembly(image, entry)) return std::nullopt;
+  return image.debug_info().function_at(entry);  // its results are among the parameters
 }
 
 // Where nothing but the code is known. Go has two conventions: code compiled by Go 1.17 and later begins its
@@ -109,6 +110,8 @@ std::optional<std::vector<TypeId>> result_types(const ImageSymbols& image, Image
   auto lookup = types_of(image);
   const Type& type = strip_aliases(lookup(function->return_type), lookup);
   if (function->return_type && type.kind != Type::Kind::Void) types.push_back(function->return_type);
+  // Debug info for lines only has functions without types.
+  if (types.empty() && !function->has_parameters) return std::nullopt;
   return types;
 }
 

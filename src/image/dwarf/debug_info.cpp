@@ -113,12 +113,20 @@ std::vector<Producer> DebugInfo::producers() const {
 // --- functions and variables -------------------------------------------------------------------------------
 
 std::optional<Function> DebugInfo::function_at(ImageAddr address) const {
+  return read_function(address, true);
+}
+
+std::optional<Function> DebugInfo::function_head_at(ImageAddr address) const {
+  return read_function(address, false);
+}
+
+std::optional<Function> DebugInfo::read_function(ImageAddr address, bool with_parameters) const {
   if (is_empty()) return {};
   const Unit* unit = impl_->store->unit_for(address.value);
   if (!unit) return {};
   Die die = impl_->functions->find(*unit, address.value);
   if (!die) return {};
-  return impl_->functions->read(die);
+  return impl_->functions->read(die, with_parameters);
 }
 
 std::vector<Variable> DebugInfo::variables_at(ImageAddr address, bool with_globals) const {

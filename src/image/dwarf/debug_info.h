@@ -58,6 +58,7 @@ struct Function {
   std::vector<AddressRange> ranges;  // entry's range first; `.cold` parts after
   TypeId return_type;
   std::vector<Variable> parameters;  // with their places at the entry
+  bool has_parameters = false;       // also where they were not read
   bool is_external = false;
   bool is_noreturn = false;
   SourceLine declared;
@@ -110,6 +111,8 @@ class DebugInfo {
 
   // The concrete function whose ranges hold the address.
   std::optional<Function> function_at(ImageAddr address) const;
+  // The same without its parameters, which take most of the time.
+  std::optional<Function> function_head_at(ImageAddr address) const;
   // Every variable in scope at an instruction: parameters, locals of the enclosing blocks, innermost first
   // wins; with_globals adds the unit's globals. Locations hold at exactly this address.
   std::vector<Variable> variables_at(ImageAddr address, bool with_globals = false) const;
@@ -141,6 +144,7 @@ class DebugInfo {
  private:
   struct Impl;
   explicit DebugInfo(std::unique_ptr<Impl> impl);
+  std::optional<Function> read_function(ImageAddr address, bool with_parameters) const;
   std::unique_ptr<Impl> impl_;
 };
 

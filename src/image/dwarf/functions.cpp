@@ -62,6 +62,11 @@ Function FunctionReader::read(const Die& die, bool with_parameters) const {
     function.declared = {types_.decl_file(die), uint32_t(line->value),
                          uint32_t(die.inherited(DW_AT_decl_column).value_or(Attr{}).value)};
   }
+  for_each_child(die, [&](const Die& child) {
+    // They come first, but for those of a template.
+    function.has_parameters = child.tag() == DW_TAG_formal_parameter;
+    return child.tag() == DW_TAG_template_type_parameter || child.tag() == DW_TAG_template_value_parameter;
+  });
   if (with_parameters) function.parameters = parameters_at_entry(die, function);
   return function;
 }
