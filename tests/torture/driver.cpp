@@ -54,6 +54,7 @@ class CountingCode : public engine::inproc::TargetCode {
     places_ = places;
     return std::vector<uint8_t>(8, 1);
   }
+  void tell_children(std::span<uint8_t>, const engine::inproc::MemoryPlaces&) const override {}
   Result<std::vector<uint8_t>> code_area(ProcessAddr,
                                          const engine::inproc::MemoryPlaces& places) const override {
     places_ = places;

@@ -43,6 +43,19 @@ struct Emitted {
   std::vector<uint64_t> own_entries;  // the same, of what can be called in uscope's own process
 };
 
+ReadableMemory readable(const MemoryPlaces& places) {
+  ReadableMemory known{};
+  auto plain = [](const KnownMemory::Range& range) {
+    return AddressRange{range.begin.value, range.end.value};
+  };
+  known.first_stack = plain(places.known.first_stack);
+  known.may_grow = plain(places.known.may_grow);
+  for (size_t i = 0; i < places.known.constant.size() && i < kMostConstant; i++)
+    known.constant[i] = plain(places.known.constant[i]);
+  known.load_gate = places.load_gate ? places.load_gate->value : 0;
+  return known;
+}
+
 class CompiledCode : public TargetCode {
  public:
   CompiledCode(codegen::Program program, SharedPlan shared, std::vector<CodeFacts> facts)
@@ -75,14 +88,15 @@ class CompiledCode : public TargetCode {
     header.alive = kAlive;
     header.shared = places.shared.value;
     header.is_own = process == Process::Own;
-    header.load_gate = places.load_gate ? places.load_gate->value : 0;
-    header.may_grow = {places.known.may_grow.begin.value, places.known.may_grow.end.value};
-    header.first_stack = {places.known.first_stack.begin.value, places.known.first_stack.end.value};
-    for (size_t i = 0; i < places.known.constant.size() && i < kMostConstant; i++)
-      header.constant[i] = {places.known.constant[i].begin.value, places.known.constant[i].end.value};
+    header.knows = 1;
+    header.known = readable(places);
     std::vector<uint8_t> out(sizeof header);
     std::memcpy(out.data(), &header, sizeof header);
     return out;
+  }
+
+  void tell_children(std::span<uint8_t> shared, const MemoryPlaces& places) const override {
+    reinterpret_cast<SharedHeader*>(shared.data())->known = readable(places);
   }
 
   Result<std::vector<uint8_t>> code_area(ProcessAddr where, const MemoryPlaces& places) const override {

@@ -30,6 +30,8 @@ class TargetCode {
   enum class Process { Target, Own };
   virtual std::vector<uint8_t> private_header(const MemoryPlaces& places,
                                               Process process = Process::Target) const = 0;
+  // What followed children need of it beside.
+  virtual void tell_children(std::span<uint8_t> shared, const MemoryPlaces& places) const = 0;
   // The fixed part of a code area at `where`: plan().code_bytes of them at most.
   virtual Result<std::vector<uint8_t>> code_area(ProcessAddr where, const MemoryPlaces& places) const = 0;
   // For stubs behind that fixed part, whose calls lead into it.

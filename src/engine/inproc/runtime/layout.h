@@ -109,21 +109,25 @@ struct Slot {
 static_assert(sizeof(Slot) <= kSlotHeader);
 static_assert(offsetof(Slot, vectors) == offsetof(Slot, registers) + sizeof(Registers));
 
-struct PrivateHeader {
-  uint64_t alive;
-  uint64_t shared;  // where the shared memory lies in this process
-  uint64_t is_own;  // 1: this is uscope's own process, which has the first ThreadBlock
-  uint64_t pad[5];
-  // Memory of the process that can be read without asking the kernel, see docs/decisions/inproc-reads.md: the
-  // first thread's stack as it was at the attach, from where it grows downwards; and what never changes.
-  AddressRange first_stack;
-  AddressRange constant[kMostConstant];  // unused ones are empty
+// Memory of a process that can be read without asking the kernel, see docs/decisions/inproc-reads.md.
+struct ReadableMemory {
+  AddressRange first_stack;              // of the first thread, as it was at the attach; it grows downwards
+  AddressRange constant[kMostConstant];  // what never changes; unused ones are empty
   // Where a load may fail: called with an address that is a multiple of 8 in rsi and 0 in rdi, returns what
   // is there in rax, or with something else in rdi. 0: there is no such place. Not for what is in `may_grow`:
   // the kernel would make the stack grow for it.
   uint64_t load_gate;
   AddressRange may_grow;
-  uint64_t reserved[499 - 2 * kMostConstant];
+};
+
+struct PrivateHeader {
+  uint64_t alive;
+  uint64_t shared;  // where the shared memory lies in this process
+  uint64_t is_own;  // 1: this is uscope's own process, which has the first ThreadBlock
+  uint64_t knows;   // 1: `known` is there; a followed child takes it from the shared memory
+  uint64_t pad[4];
+  ReadableMemory known;
+  uint64_t reserved[504 - sizeof(ReadableMemory) / 8];
 };
 static_assert(sizeof(PrivateHeader) == 4096);
 
@@ -245,6 +249,9 @@ struct SharedHeader {
   uint32_t notice_kinds;      // bits
   uint32_t notices_answered;  // a futex; all up to this one
   uint32_t exec_tid;
+  // The first process's, for children that are followed: they have the same. uscope's own code never looks at
+  // it.
+  ReadableMemory known;
 };
 static_assert(sizeof(SharedHeader) <= 8192);
 inline constexpr uint64_t kMapInfosOffset = 8192;  // of MapInfo[] in shared memory

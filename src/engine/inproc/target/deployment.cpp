@@ -281,7 +281,8 @@ std::vector<Patch> Deployment::load_gate_patches() const {
 
 Status Deployment::open_load_gate(ProcessAddr gate, process::RemoteMemory& remote) {
   places_.load_gate = gate;
-  const ProcessAddr word = places_.private_memory + offsetof(PrivateHeader, load_gate);
+  code_.tell_children(shared_, places_);
+  const ProcessAddr word = places_.private_memory + offsetof(PrivateHeader, known.load_gate);
   return remote.write(word, as_bytes({reinterpret_cast<const char*>(&gate.value), sizeof gate.value}));
 }
 
@@ -326,6 +327,7 @@ Status Deployment::install(std::vector<Target>& targets, const std::vector<Clust
   // From here on the probes are on. Only once: threads change what is in it.
   const bool is_first = !is_on_;
   if (is_first) TRY_STATUS(remote.write(places_.private_memory, code_.private_header(places_)));
+  if (is_first) code_.tell_children(shared_, places_);
   is_on_ = true;
   const std::vector<Patch> gate = is_first ? load_gate_patches() : std::vector<Patch>();
   patches.insert(patches.end(), gate.begin(), gate.end());

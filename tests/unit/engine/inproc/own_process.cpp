@@ -156,7 +156,7 @@ void OwnProcess::patch(const void* function, const std::vector<Probe>& at_entry,
 }
 
 void OwnProcess::set_load_gate(uint64_t gate) {
-  reinterpret_cast<PrivateHeader*>(private_)->load_gate = gate;
+  reinterpret_cast<PrivateHeader*>(private_)->known.load_gate = gate;
 }
 
 std::vector<Patch> OwnProcess::patch_as_planned(TextFacts& facts, std::span<const SiteRequest> sites) {

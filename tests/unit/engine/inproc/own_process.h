@@ -38,7 +38,7 @@ class OwnProcess {
   std::vector<Patch> patch_as_planned(TextFacts& facts, std::span<const SiteRequest> sites);
   void unpatch();
 
-  // Reads go through it from now on, see PrivateHeader::load_gate.
+  // Reads go through it from now on, see ReadableMemory::load_gate.
   void set_load_gate(uint64_t gate);
 
   // The code as uscope itself runs BEGIN.

@@ -71,7 +71,7 @@ uint64_t uscope_leave(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* sl
 // the page that its stack pointer is in (the stub has just written to it), and those that never change.
 uint64_t certain_bytes(Slot* slot, uint64_t from);
 
-// False: some of it is not there, or there is no gate for it (PrivateHeader::load_gate).
+// False: some of it is not there, or there is no gate for it (ReadableMemory::load_gate).
 bool load_through_gate(const Slot* slot, uint8_t* to, uint64_t from, uint64_t size);
 
 inline const SharedHeader* shared_header(const Slot* slot) { return (const SharedHeader*)slot->shared; }

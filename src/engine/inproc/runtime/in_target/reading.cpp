@@ -70,9 +70,9 @@ inline GuardedWord load_guarded(uint64_t gate, uint64_t from) {
 
 // 0: there is none, or it is not for these bytes.
 uint64_t gate_for(const Slot* slot, uint64_t from, uint64_t size) {
-  const auto* header = (const PrivateHeader*)slot->home;
-  const AddressRange& grows = header->may_grow;
-  return from < grows.end && from + size > grows.begin ? 0 : header->load_gate;
+  const ReadableMemory& known = ((const PrivateHeader*)slot->home)->known;
+  const bool may_grow = from < known.may_grow.end && from + size > known.may_grow.begin;
+  return may_grow ? 0 : known.load_gate;
 }
 
 // How many bytes from the start could be read; of a text, up to its first NUL and with it (`ends` says that
@@ -144,7 +144,7 @@ uint64_t certain_bytes(Slot* slot, uint64_t from) {
   if (from >= page && from < slot->stack.end && (page >= slot->stack.begin || extend_stack(slot, page)))
     return slot->stack.end - from;
   if (from - page < kPage) return kPage - (from - page);
-  for (const AddressRange& range : ((const PrivateHeader*)slot->home)->constant)
+  for (const AddressRange& range : ((const PrivateHeader*)slot->home)->known.constant)
     if (from >= range.begin && from < range.end) return range.end - from;
   return 0;
 }

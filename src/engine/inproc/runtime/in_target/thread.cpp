@@ -33,7 +33,7 @@ uint64_t find_tid_word(const Slot* slot) {
 // The thread's stack from where it is up to its top, if that is certain: the first thread's, whose top uscope
 // knows, and those with the C library's thread structure, which the thread pointer points to, on top of them.
 AddressRange find_stack(const Slot* slot, const PrivateHeader* header) {
-  const AddressRange& first = header->first_stack;
+  const AddressRange& first = header->known.first_stack;
   if (slot->busy >= first.begin && slot->busy < first.end) return first;
   const uint64_t pointer = slot->claimed - 1, page = slot->busy & ~(kPage - 1);
   const bool has_structure = slot->tid_word == pointer + kGlibcTid || slot->tid_word == pointer + kMuslTid;
@@ -65,6 +65,11 @@ void uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_bloc
                          uint64_t shared_bytes) {
   auto* shared = (SharedHeader*)header->shared;
   const uint32_t index = uint32_t(((uint64_t)slot - (uint64_t)header - kFirstSlotHeader) >> kSlotShift);
+  // Threads that come here at once write the same.
+  if (!header->knows && !header->is_own) {
+    header->known = shared->known;
+    header->knows = 1;
+  }
   slot->index = index;
   slot->pid = uint32_t(system_call(kGetPid));
   slot->tid = uint32_t(system_call(kGetTid));
