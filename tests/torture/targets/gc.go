@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// GC-heavy Go: thousands of goroutines, deep stacks that grow and are copied, panics recovered, defers,
-// channels, maps; every result is checked. READY, then until standard input closes.
+// GC-heavy Go: thousands of goroutines (3,000, or as many as the first argument says), deep stacks that grow and
+// are copied, panics recovered, defers, channels, maps; every result is checked. READY, then until standard
+// input closes.
 
 var wrong, rounds int64
+var count = 3000
 var stop int32
 
 func check(right bool, what string) {
@@ -85,8 +88,37 @@ func spin(n int) int {
 //go:noinline
 func plain(a, b int) int { return a*3 + b }
 
+// Two goroutines that take turns, each waiting for the other at the bottom of a deep stack.
+//
+//go:noinline
+func exchange(depth, n int, out chan<- int, in <-chan int) int {
+	if depth > 0 {
+		return exchange(depth-1, n, out, in) + 1
+	}
+	out <- n
+	return <-in
+}
+
 //go:noinline
 func text(a int) string { return fmt.Sprintf("<%d>", a) }
+
+// Awake as much, all together, as 400 that sleep for 60 ms on average; or some of them always: if all were, each
+// would have its turn once a minute.
+func rest(id int) {
+	if os.Getenv("TORTURE_HOT") == "" || id%30 != 0 {
+		time.Sleep(time.Duration(1+id%5) * 20 * time.Millisecond * time.Duration(count) / 400)
+	}
+}
+
+func partner(id int, out chan<- int, in <-chan int) {
+	defer close(out)
+	for i := 0; atomic.LoadInt32(&stop) == 0; i++ {
+		got := exchange(40+i%40, id, out, in)
+		check(got == id^1+40+i%40 || atomic.LoadInt32(&stop) != 0, "exchange")
+		atomic.AddInt64(&rounds, 1)
+		rest(id)
+	}
+}
 
 func worker(id int) {
 	for atomic.LoadInt32(&stop) == 0 {
@@ -102,9 +134,7 @@ func worker(id int) {
 		}
 		check(len(m) == 50 && m[7] == "<7>", "map")
 		atomic.AddInt64(&rounds, 1)
-		if os.Getenv("TORTURE_HOT") == "" {
-			time.Sleep(time.Duration(1+id%5) * 20 * time.Millisecond)
-		}
+		rest(id)
 	}
 }
 
@@ -119,9 +149,19 @@ func spinner() {
 
 func main() {
 	var wait sync.WaitGroup
-	for i := 0; i < 400; i++ {
-		wait.Add(1)
+	if len(os.Args) > 1 {
+		count, _ = strconv.Atoi(os.Args[1])
+	}
+	for i := 0; i+1 < count; i += 2 {
+		wait.Add(2)
+		if i%8 == 0 {
+			to, from := make(chan int, 1), make(chan int, 1)
+			go func(id int) { defer wait.Done(); partner(id, to, from) }(i)
+			go func(id int) { defer wait.Done(); partner(id, from, to) }(i + 1)
+			continue
+		}
 		go func(id int) { defer wait.Done(); worker(id) }(i)
+		go func(id int) { defer wait.Done(); worker(id) }(i + 1)
 	}
 	for i := 0; i < 3; i++ {
 		wait.Add(1)
