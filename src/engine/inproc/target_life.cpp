@@ -161,9 +161,7 @@ void TargetLife::after_exec(bool is_held) {
     news_.push_back(fmt::format("process {} executed {}; its probes ended: {}", pid_, executed_, why));
     is_over_ = true;
   };
-  if (options_.follows_forks && !deployment_.descendants().empty()) {
-    ended("children that it has forked are still traced");
-  } else if (auto moved = deployment_.move_on(); !moved) {
+  if (auto moved = deployment_.move_on(); !moved) {
     ended(moved.error().message());
   } else if (auto report = bring_to_current_image(); !report) {
     ended(report.error().message());

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "engine/inproc/target/placement.h"
-#include "process/proc_dir.h"
+#include "engine/inproc/target/send_fd.h"
 #include "process/remote_call.h"
 
 namespace uscope::engine::inproc {
@@ -24,23 +24,10 @@ uint64_t whole_pages(uint64_t size) { return (size + kPage - 1) / kPage * kPage;
 
 bool is_in_memfd(Use use) { return use == Use::code || use == Use::shared_data; }
 
-// The target's fd, opened here. pidfd_getfd needs no /proc of the target's pid namespace (Linux 5.6).
-Result<Fd> open_remote_fd(pid_t pid, int fd) {
-  Fd process(int(::syscall(SYS_pidfd_open, pid, 0)));
-  if (process.is_open()) {
-    Fd copy(int(::syscall(SYS_pidfd_getfd, process.get(), fd, 0)));
-    if (copy.is_open()) return copy;
-  }
-  const std::string path = fmt::format("{}/fd/{}", process::living_proc_dir(pid), fd);
-  Fd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!opened.is_open()) return fail(Error::from_errno("opening " + path, errno));
-  return opened;
-}
-
 class Mapper {
  public:
-  Mapper(process::SeizedProcess& process, RemoteCaller& caller, const AreaRequest& request)
-      : process_(process), caller_(caller), request_(request) {}
+  Mapper(process::SeizedProcess& process, RemoteCaller& caller, const AreaRequest& request, const Fd& shared)
+      : process_(process), caller_(caller), request_(request), shared_(shared) {}
 
   Result<Area> map();
   void undo();
@@ -51,11 +38,13 @@ class Mapper {
   Result<AddressSpan> find_place(const PieceRequest& piece);
   Result<AddressSpan> place(const PieceRequest& piece, uint64_t memfd_offset);
   Result<AddressSpan> map_journal(uint64_t memfd_offset);
+  Status map_shared(AddressSpan& where, uint64_t memfd_offset);
   Status map_at(AddressSpan& where, int protection, int flags, int fd, uint64_t offset);
 
   process::SeizedProcess& process_;
   RemoteCaller& caller_;
   const AreaRequest& request_;
+  const Fd& shared_;
   Fd memory_;
   int remote_fd_ = -1;
   std::vector<Piece> pieces_;
@@ -90,6 +79,15 @@ Status Mapper::map_at(AddressSpan& where, int protection, int flags, int fd, uin
   return {};
 }
 
+Status Mapper::map_shared(AddressSpan& where, uint64_t memfd_offset) {
+  constexpr int kBoth = PROT_READ | PROT_WRITE;
+  if (!shared_.is_open()) return map_at(where, kBoth, MAP_SHARED, remote_fd_, memfd_offset);
+  TRY(const int sent, send_fd(process_, caller_, shared_));
+  Status mapped = map_at(where, kBoth, MAP_SHARED, sent, 0);
+  TRY_STATUS(caller_.close(sent));
+  return mapped;
+}
+
 // Start 0: wherever the kernel likes.
 Result<AddressSpan> Mapper::find_place(const PieceRequest& piece) {
   const uint64_t size = whole_pages(piece.size);
@@ -111,7 +109,7 @@ Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offs
       contents_.code.push_back(where);
       break;
     case Use::shared_data:
-      TRY_STATUS(map_at(where, PROT_READ | PROT_WRITE, MAP_SHARED, remote_fd_, memfd_offset));
+      TRY_STATUS(map_shared(where, memfd_offset));
       break;
     case Use::private_data: {
       TRY_STATUS(map_at(where, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
@@ -161,9 +159,9 @@ void Mapper::undo() {
 
 }  // namespace
 
-Result<Area> map_area(process::SeizedProcess& process, const AreaRequest& request) {
+Result<Area> map_area(process::SeizedProcess& process, const AreaRequest& request, const Fd& shared) {
   TRY(RemoteCaller caller, RemoteCaller::begin(process));
-  Mapper mapper(process, caller, request);
+  Mapper mapper(process, caller, request, shared);
   Result<Area> area = mapper.map();
   if (!area) mapper.undo();
   TRY_STATUS(caller.finish());

@@ -43,7 +43,8 @@ struct Area {
   JournalContents contents;
 };
 
-// The process is stopped; on failure nothing of it stays behind.
-Result<Area> map_area(process::SeizedProcess& process, const AreaRequest& request);
+// The process is stopped; on failure nothing of it stays behind. `shared`, if open, is memory that another
+// area has made, whose first bytes become the one piece of shared data.
+Result<Area> map_area(process::SeizedProcess& process, const AreaRequest& request, const Fd& shared = Fd());
 
 }  // namespace uscope::engine::inproc

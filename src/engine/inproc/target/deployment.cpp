@@ -104,12 +104,12 @@ Deployment::~Deployment() {
 }
 
 // What is shared comes first in the memory that is handed back.
-Result<Fd> Deployment::map_memory() {
+Result<Fd> Deployment::map_memory(const Fd& shared) {
   using Use = PieceRequest::Use;
   const MemoryPlan& plan = code_.plan();
   AreaRequest request;
   request.pieces = {{Use::shared_data, plan.shared_bytes, {}}, {Use::private_data, plan.private_bytes, {}}};
-  TRY(Surgeon::Mapped mapped, guardian_->map(request));
+  TRY(Surgeon::Mapped mapped, guardian_->map(request, shared));
   timing_.add_stop(mapped.stopped_ns);
   places_.shared = mapped.pieces[0].where.start;
   places_.private_memory = mapped.pieces[1].where.start;
@@ -145,16 +145,32 @@ bool Deployment::is_in_place() const {
 }
 
 Status Deployment::move_on() {
-  // There is nothing left to be taken out by the guardian of what was.
-  guardian_.reset();
   targets_.clear();
   files_.clear();
   is_on_ = false;
+  if (!descendants().empty()) {
+    // They go on with what they have, and the guardian looks after them. (Needs Linux 5.6.)
+    guardian_->start_over();
+    earlier_places_.push_back(places_);
+    TRY([[maybe_unused]] Fd of_journal, map_memory(memory_));
+    return {};
+  }
+  // There is nothing left to be taken out by the guardian of what was.
+  guardian_.reset();
+  earlier_places_.clear();
   TRY(Guardian guardian, Guardian::start(pid_));
   guardian_ = std::make_unique<Guardian>(std::move(guardian));
   TRY(Fd memory, map_memory());
   TRY_STATUS(copy_data(memory_, memory, shared_.size()));
   return share(std::move(memory));
+}
+
+Result<EndedThreads> Deployment::take_from_ended(pid_t pid, const std::vector<uint32_t>& numbers) {
+  auto ended = guardian_->take_from_ended({pid, places_.private_memory, places_.shared, numbers});
+  for (size_t i = 0; !ended && i < earlier_places_.size(); ++i)
+    ended = guardian_->take_from_ended(
+        {pid, earlier_places_[i].private_memory, earlier_places_[i].shared, numbers});
+  return ended;
 }
 
 std::optional<bool> Deployment::is_shared_with(pid_t pid) const {

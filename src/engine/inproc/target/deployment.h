@@ -57,17 +57,15 @@ class Deployment {
   bool has_targets_of(size_t attachments) const;
   // False: the process has ended or executed another program, and all that was brought there is gone.
   bool is_in_place() const;
-  // After the process has executed another program: memory for that one, with the maps as they are. attach()
-  // comes next.
+  // After the process has executed another program: memory for that one, with the maps as they are; where
+  // children that it has forked are traced, the same memory. attach() comes next.
   Status move_on();
   // Idempotent. False: some thread is still in our code, which stays.
   Result<RemoveReport> detach();
 
   void tell_of_child(pid_t child, Offspring::Probes probes) { guardian_->tell_of_child(child, probes); }
   // Of the process or of one that it has forked: see target/ended_threads.h.
-  Result<EndedThreads> take_from_ended(pid_t pid, std::vector<uint32_t> numbers) {
-    return guardian_->take_from_ended({pid, places_.private_memory, places_.shared, std::move(numbers)});
-  }
+  Result<EndedThreads> take_from_ended(pid_t pid, const std::vector<uint32_t>& numbers);
   // Whether a process has the memory mapped. Nothing: one may not look.
   std::optional<bool> is_shared_with(pid_t pid) const;
   // Other processes that share the memory: the target's descendants.
@@ -95,7 +93,7 @@ class Deployment {
  private:
   Deployment(pid_t pid, const TargetCode& code, Guardian guardian)
       : pid_(pid), code_(code), guardian_(std::make_unique<Guardian>(std::move(guardian))) {}
-  Result<Fd> map_memory();
+  Result<Fd> map_memory(const Fd& shared = Fd());
   Status share(Fd memory);
   Status bring_in(AttachReport& report);
   std::vector<Patch> load_gate_patches() const;
@@ -151,7 +149,8 @@ class Deployment {
   const TargetCode& code_;
   std::unique_ptr<Guardian> guardian_;
   MemoryPlaces places_;
-  Fd memory_;  // behind what is shared
+  std::vector<MemoryPlaces> earlier_places_;  // in programs that it ran before: children of these have them
+  Fd memory_;                                 // behind what is shared
   std::span<uint8_t> shared_;
   std::optional<process::RemoteMemory> remote_;  // of the image that all this is in
   bool is_on_ = false;                           // the private memory's header is there

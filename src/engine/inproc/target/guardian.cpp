@@ -61,7 +61,7 @@ std::optional<Message> perform(Patient& patient, const Message& request) {
     case MessageKind::map: {
       auto area = decode_area_request(request.body);
       if (!area) return Message{MessageKind::failure, encode(area.error()), Fd()};
-      return answer_of(surgeon.map(*area), [](Surgeon::Mapped& mapped) {
+      return answer_of(surgeon.map(*area, request.fd), [](Surgeon::Mapped& mapped) {
         return Message{MessageKind::answer, encode(mapped), std::move(mapped.memory)};
       });
     }
@@ -90,6 +90,9 @@ std::optional<Message> perform(Patient& patient, const Message& request) {
       return answer_of(surgeon.take_from_ended(*wanted),
                        [](const EndedThreads& ended) { return answer(encode(ended)); });
     }
+    case MessageKind::start_over:
+      surgeon.start_over();
+      return std::nullopt;
     case MessageKind::child:
       if (auto news = decode_child_news(request.body)) patient.offspring.add(news->pid, news->probes);
       return std::nullopt;
@@ -159,9 +162,9 @@ void look_after_offspring(Offspring& offspring) {
   ::_exit(0);
 }
 
-Result<Message> ask(int socket, MessageKind kind, std::vector<uint8_t> body) {
+Result<Message> ask(int socket, MessageKind kind, std::vector<uint8_t> body, Fd fd = Fd()) {
   const Error lost("the guardian process that works on the target has died");
-  if (!send(socket, {kind, std::move(body), Fd()})) return fail(lost);
+  if (!send(socket, {kind, std::move(body), std::move(fd)})) return fail(lost);
   auto reply = receive(socket);
   if (!reply) return fail(lost);
   if (reply->kind == MessageKind::failure) return fail(decode_error(reply->body));
@@ -191,8 +194,10 @@ Guardian::~Guardian() {
   }
 }
 
-Result<Surgeon::Mapped> Guardian::map(const AreaRequest& request) {
-  TRY(Message reply, ask(socket_.get(), MessageKind::map, encode(request)));
+Result<Surgeon::Mapped> Guardian::map(const AreaRequest& request, const Fd& shared) {
+  Fd copy;
+  if (shared.is_open()) copy = Fd(::fcntl(shared.get(), F_DUPFD_CLOEXEC, 0));
+  TRY(Message reply, ask(socket_.get(), MessageKind::map, encode(request), std::move(copy)));
   TRY(Surgeon::Mapped mapped, decode_mapped(reply.body));
   mapped.memory = std::move(reply.fd);
   return mapped;
@@ -224,6 +229,8 @@ Result<EndedThreads> Guardian::take_from_ended(const EndedThreadsRequest& reques
   TRY(Message reply, ask(socket_.get(), MessageKind::take_from_ended, encode(request)));
   return decode_ended_threads(reply.body);
 }
+
+void Guardian::start_over() { (void)send(socket_.get(), {MessageKind::start_over, {}, Fd()}); }
 
 void Guardian::tell_of_child(pid_t child, Offspring::Probes probes) {
   (void)send(socket_.get(), {MessageKind::child, encode(ChildNews{child, probes}), Fd()});

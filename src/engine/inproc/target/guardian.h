@@ -22,7 +22,8 @@ class Guardian {
   ~Guardian();
 
   // As the Surgeon's.
-  Result<Surgeon::Mapped> map(const AreaRequest& request);
+  Result<Surgeon::Mapped> map(const AreaRequest& request, const Fd& shared = Fd());
+  void start_over();
   Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {},
                                 std::span<const ProcessAddr> semaphores = {});
   Status forget(const std::vector<AddressSpan>& spans);

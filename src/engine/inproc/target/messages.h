@@ -15,7 +15,7 @@
 
 namespace uscope::engine::inproc {
 
-// `child` is not answered.
+// `child` and `start_over` are not answered.
 enum class MessageKind : uint32_t {
   map,
   install,
@@ -24,6 +24,7 @@ enum class MessageKind : uint32_t {
   forget,
   child,
   take_from_ended,
+  start_over,
   answer,
   failure
 };
@@ -31,7 +32,7 @@ enum class MessageKind : uint32_t {
 struct Message {
   MessageKind kind = MessageKind::failure;
   std::vector<uint8_t> body;
-  Fd fd;  // rides along with an answer to `map`
+  Fd fd;  // rides along with `map`, where memory is to be mapped again, and with the answer to it
 };
 
 // Nothing: the other end is gone.

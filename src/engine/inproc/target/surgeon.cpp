@@ -55,11 +55,11 @@ Result<RemoveReport> remove_leftovers(pid_t pid) {
   return inproc::remove(pid, journals);
 }
 
-Result<Surgeon::Mapped> Surgeon::map(const AreaRequest& request) {
+Result<Surgeon::Mapped> Surgeon::map(const AreaRequest& request, const Fd& shared) {
   // A uscope that has just ended, or was killed, may still be at work through its guardian.
   const Clock::time_point give_up = Clock::now() + kOthersPatience;
   for (;;) {
-    auto mapped = map_once(request);
+    auto mapped = map_once(request, shared);
     if (mapped || Clock::now() >= give_up || !another_is_at_work()) return mapped;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -78,7 +78,7 @@ bool Surgeon::another_is_at_work() const {
   return journals && !check_owners(pid_, *journals);
 }
 
-Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request) {
+Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request, const Fd& shared) {
   TRY([[maybe_unused]] RemoveReport leftovers, remove_leftovers(pid_));
   std::optional<Area> area;
   uint64_t stopped_ns = 0;
@@ -88,7 +88,7 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request) {
     TRY(auto journals, find_journals(pid_, process.memory()));
     TRY_STATUS(check_owners(pid_, journals));
     unmap_retired(process);
-    TRY(area, map_area(process, request));
+    TRY(area, map_area(process, request, shared));
     stopped_ns = uint64_t((Clock::now() - began).count());
     return {};
   });
@@ -104,6 +104,12 @@ void Surgeon::unmap_retired(process::SeizedProcess& process) {
     auto is_gone = unmap_if_unused(process, session.contents);
     return is_gone && *is_gone;
   });
+}
+
+void Surgeon::start_over() {
+  for (const Session& session : sessions_)
+    earlier_code_.insert(earlier_code_.end(), session.contents.code.begin(), session.contents.code.end());
+  sessions_.clear();
 }
 
 Status Surgeon::forget(std::span<const AddressSpan> spans) {
@@ -183,7 +189,7 @@ Status Surgeon::try_again(std::span<const Patch> patches, std::span<const GoRunt
 }
 
 Result<EndedThreads> Surgeon::take_from_ended(const EndedThreadsRequest& request) const {
-  std::vector<AddressSpan> code;
+  std::vector<AddressSpan> code = earlier_code_;
   for (const Session& session : sessions_)
     code.insert(code.end(), session.contents.code.begin(), session.contents.code.end());
   return inproc::take_from_ended(request, code);

@@ -27,7 +27,9 @@ class Surgeon {
     std::vector<Piece> pieces;
     uint64_t stopped_ns = 0;
   };
-  Result<Mapped> map(const AreaRequest& request);
+  Result<Mapped> map(const AreaRequest& request, const Fd& shared = Fd());
+  // The process has executed another program: what was brought there is gone.
+  void start_over();
   // The memory comes from map(); patches are sorted by address and do not overlap each other or earlier ones.
   // `semaphores` of USDT probes are counted up, until removal counts them down.
   Result<InstallReport> install(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes = {},
@@ -42,7 +44,7 @@ class Surgeon {
  private:
   Status try_again(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
                    InstallReport& report);
-  Result<Mapped> map_once(const AreaRequest& request);
+  Result<Mapped> map_once(const AreaRequest& request, const Fd& shared);
   bool another_is_at_work() const;
 
   struct Session {
@@ -53,6 +55,7 @@ class Surgeon {
   void unmap_retired(process::SeizedProcess& process);
   pid_t pid_;
   std::vector<Session> sessions_;
+  std::vector<AddressSpan> earlier_code_;  // which children may still have
 };
 
 // Takes out what uscopes that no longer run have left in a process. An Error names one that still does.
