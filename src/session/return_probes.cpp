@@ -34,7 +34,7 @@ codegen::JumpCondition condition_of(const x86::Exit& jump) {
 }
 
 // Where a call of the function can be told from a jump within it: every call passes there once.
-Result<ImageAddr> once_a_call(const ReturnProbe& probe) {
+Result<ImageAddr> once_a_call(const ReturnProbe& probe, bool is_inproc) {
   const FunctionSymbol* function = probe.image->function_at(probe.function);
   auto code = function != nullptr && function->address == probe.function
                   ? symbols::whole_function_code(*probe.image, *function)
@@ -45,7 +45,8 @@ Result<ImageAddr> once_a_call(const ReturnProbe& probe) {
   request.go = probe.image->language() == image::Language::Go;
   request.exact = true;
   const x86::EntrySite found = x86::cheapest_entry_site(flow, request);
-  const uint64_t site = found.address;
+  // The in-process engine finds its own place behind an entry.
+  const uint64_t site = is_inproc && !request.go ? probe.function.value : found.address;
   for (const x86::Instruction& each : flow.instructions()) {
     const bool leads_here =
         each.is_direct_branch() && each.target >= probe.function.value && each.target <= site;
@@ -217,7 +218,7 @@ Status ReturnProbes::add_by_kernel(const ReturnProbe& probe, std::vector<Placed>
 
 Result<ReturnProbe> ReturnProbes::add_timing(const ReturnProbe& probe, bool by_kernel,
                                              std::vector<Placed>& placed) {
-  TRY(ImageAddr entry, once_a_call(probe));
+  TRY(ImageAddr entry, once_a_call(probe, is_inproc()));
   TRY(codegen::PairedBy by, paired_by(probe));
   TRY(uint32_t enter, pairing_.enter(by));
   TRY_STATUS(add(probe, {entry.value, enter, probe.cookie, {}, true}, placed));

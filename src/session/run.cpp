@@ -14,6 +14,7 @@
 #include "lang/parser.h"
 #include "lang/printer.h"
 #include "process/info.h"
+#include "session/beside_inproc.h"
 #include "session/child.h"
 #include "session/compile_script.h"
 #include "session/engines.h"
@@ -109,7 +110,7 @@ class Session {
     return {};
   }
 
-  Status attach(ScriptProbes::Placement placement, const view::Writer& report);
+  Status attach(ScriptProbes::Placement placement, bool is_inproc, const view::Writer& report);
 
   // Until something ends it. A script of only begin and end probes ends by itself.
   Status wait(Child* child, const std::optional<Target>& target, const view::Writer& report);
@@ -225,12 +226,13 @@ std::vector<ScriptProbes::PointFailure> whole_failures(const std::vector<engine:
   return failures;
 }
 
-Status Session::attach(ScriptProbes::Placement placement, const view::Writer& report) {
+Status Session::attach(ScriptProbes::Placement placement, bool is_inproc, const view::Writer& report) {
   for (const codegen::CodeUse& use : compiled_.uses) {
     has_events_ |= point(use).kind == ProbeKind::kSelf;
     if (request_.verbose) report("Trying to attach probe: " + point(use).text + "\n");
   }
-  TRY(engine::AttachReport attached, engine_.attach(placement.attachments));
+  TRY(engine::AttachReport attached, is_inproc ? engine_.attach(placement.attachments)
+                                               : attach_beside_inproc(engine_, placement.attachments));
   if (request_.verbose)
     for (const std::string& remark : attached.remarks) report("Attaching: " + remark + "\n");
   std::vector<ScriptProbes::PointFailure> failures = std::move(placement.failures);
@@ -624,7 +626,7 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
   announce();
   if (request_.mode != ScriptMode::Run) return session.try_out(report_);
   TRY_STATUS(session.run_all(ProbeKind::kBegin));
-  TRY_STATUS(session.attach(std::move(placement), report_));
+  TRY_STATUS(session.attach(std::move(placement), chosen.is_inproc, report_));
   request_.on_attached();
   if (child_) TRY_STATUS(child_->release());
   return finish(session, returns);

@@ -49,6 +49,7 @@ class CountingCode : public engine::inproc::TargetCode {
   CountingCode() { plan_.shared_bytes = 4096, plan_.private_bytes = 4096; }
   const engine::inproc::MemoryPlan& plan() const override { return plan_; }
   Status prepare_shared(std::span<uint8_t>) const override { return {}; }
+  x86::RegisterSet read_at_entry(uint32_t) const override { return 0; }
   const engine::inproc::SharedPlan& shared_plan() const override { return shared_plan_; }
   std::vector<uint8_t> private_header(const engine::inproc::MemoryPlaces& places, Process) const override {
     places_ = places;

@@ -141,7 +141,7 @@ Result<AttachReport> KernelEngine::attach(const std::vector<Attachment>& attachm
   // order.
   for (size_t i = attachments.size(); i-- > 0;) {
     const Attachment& attachment = attachments[i];
-    if (!is_user_probe(attachment)) continue;
+    if (!is_user_probe(attachment) || attachment.sites.empty()) continue;
     TRY(AttachedUprobes attached, attach_uprobes(attachment));
     report.attached_sites += attachment.sites.size() - attached.failures.size();
     for (SiteFailure& failure : attached.failures)
