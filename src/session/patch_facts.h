@@ -26,6 +26,7 @@ class PatchFacts final : public engine::inproc::TextFacts {
   std::span<const uint64_t> ways_in() override;
   std::vector<Piece> pieces() override;
   std::vector<x86::CodeRange> data() override;
+  bool is_fixed() override { return image_.is_elf() && image_.elf().type() == image::ElfType::Executable; }
   std::vector<x86::CodeRange> text() override;
   std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) override;
   std::optional<GoFacts> go_facts() override { return go_facts_; }

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "engine/inproc/target/plan.h"
+
 namespace uscope::session {
 namespace {
 
@@ -51,6 +53,34 @@ TEST(PatchFacts, PiecesCoverTheCodeInOrder) {
   for (const x86::CodeRange& range : facts.text()) text += range.bytes.size();
   EXPECT_GT(functions, 2000u);
   EXPECT_GT(covered, text * 9 / 10);
+}
+
+// The same function, alone and among many, which are planned in another way: one answer.
+TEST(PatchFacts, OneAnswerForAFunctionAloneAndAmongMany) {
+  using engine::inproc::SiteRequest;
+  const char* all = std::getenv("USCOPE_PLAN_ALL_OF");  // a file, thousands of whose functions are asked for
+  const symbols::ImageSymbols image = open(all != nullptr ? all : "/lib/x86_64-linux-gnu/libc.so.6");
+  PatchFacts facts(image);
+  std::vector<SiteRequest> sites;
+  for (const symbols::FunctionSymbol& function : image.functions())
+    if (function.size != 0 && (sites.empty() || sites.back().address != function.address))
+      sites.push_back({function.address});
+  const engine::inproc::ImagePlan many = plan_image(facts, sites);
+  std::vector<std::string> refused(sites.size());
+  for (const auto& refusal : many.refused) refused[refusal.site] = refusal.reason;
+  const size_t step = all != nullptr ? 1 + sites.size() / 4000 : 29;
+  size_t asked = 0;
+  for (size_t i = 0; i < sites.size(); ++i) {
+    if (i % step != 0 && refused[i].empty()) continue;
+    // Room that a neighbour's probe takes is there for one alone.
+    if (refused[i].find("another function's probe") != std::string::npos) continue;
+    const engine::inproc::ImagePlan alone = plan_image(facts, std::span(sites).subspan(i, 1));
+    EXPECT_EQ(alone.refused.empty(), refused[i].empty())
+        << std::hex << sites[i].address.value << " alone: '"
+        << (alone.refused.empty() ? "" : alone.refused[0].reason) << "', among many: '" << refused[i] << "'";
+    ++asked;
+  }
+  EXPECT_GT(asked, 50u);
 }
 
 TEST(PatchFacts, AnEntryIsAFunctionsFirstInstruction) {

@@ -196,6 +196,12 @@ std::vector<CrossJump> gather(size_t count, Work work) {
   return found;
 }
 
+bool is_small(std::span<const x86::CodeRange> text) {
+  uint64_t total = 0;
+  for (const x86::CodeRange& range : text) total += range.bytes.size();
+  return total <= kSmallText;
+}
+
 // What lies between the pieces.
 std::vector<x86::CodeRange> gaps_of(const WholeSearch& search) {
   std::vector<x86::CodeRange> gaps;
@@ -235,11 +241,13 @@ bool leads_to(const x86::CodeRange& code, uint64_t from, uint64_t to) {
   }
 }
 
+bool is_searched(std::span<const x86::CodeRange> text, uint64_t from, uint64_t to) {
+  return is_small(text) || (from < to ? to - from : from - to) <= kAround;
+}
+
 std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span<const Interior> interiors) {
   if (interiors.empty()) return {};
   const AddressSet inside = set_of(interiors);
-  uint64_t total = 0;
-  for (const x86::CodeRange& range : search.text) total += range.bytes.size();
   struct Piece {
     const x86::CodeRange* range;
     uint64_t from, to;
@@ -247,7 +255,7 @@ std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span
   std::vector<Piece> pieces;
   for (const x86::CodeRange& range : search.text) {
     uint64_t from = range.address, to = range.end();
-    if (total > kSmallText) {
+    if (!is_small(search.text)) {
       from = std::max(from, inside.begin() - std::min(inside.begin(), kAround));
       to = std::min(to, inside.end() + kAround);
     }
@@ -259,29 +267,29 @@ std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span
   });
 }
 
-LedTo::LedTo(std::span<const x86::CodeRange> text) {
-  if (text.empty()) return;
-  begin_ = std::ranges::min(text, {}, &x86::CodeRange::address).address;
-  for (const x86::CodeRange& range : text) end_ = std::max(end_, range.end());
-  bits_.resize((end_ - begin_ + 63) / 64);
+std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> data,
+                                     std::span<const Interior> interiors) {
+  if (interiors.empty()) return {};
+  const AddressSet inside = set_of(interiors);
+  struct Piece {
+    const x86::CodeRange* range;
+    uint64_t from, to;  // offsets
+  };
+  std::vector<Piece> pieces;
+  for (const x86::CodeRange& range : data)
+    for (uint64_t at = (8 - range.address % 8) % 8; at < range.bytes.size(); at += kPiece)
+      pieces.push_back({&range, at, std::min<uint64_t>(range.bytes.size(), at + kPiece)});
+  return gather(pieces.size(), [&](size_t i, std::vector<CrossJump>& found) {
+    const auto& [range, from, to] = pieces[i];
+    for (uint64_t at = from; at + 8 <= to; at += 8) {
+      uint64_t value;
+      std::memcpy(&value, &range->bytes[at], sizeof value);
+      if (inside.has(value)) found.push_back({range->address + at, value, true});
+    }
+  });
 }
 
-void LedTo::add(uint64_t address) {
-  if (address < begin_ || address >= end_) return;
-  const uint64_t at = address - begin_, bit = uint64_t(1) << (at % 64);
-  uint64_t* word = &bits_[at / 64];
-  if ((__atomic_load_n(word, __ATOMIC_RELAXED) & bit) == 0) __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
-}
-
-bool LedTo::may_be(const Interior& interior) const {
-  if (interior.begin < begin_ || interior.end > end_) return true;
-  for (uint64_t at = interior.begin - begin_; at < interior.end - begin_; ++at)
-    if ((bits_[at / 64] >> (at % 64) & 1) != 0) return true;
-  return false;
-}
-
-std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors,
-                                      Guesses guesses, LedTo* led_to) {
+std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors) {
   if (interiors.empty()) return {};
   const AddressSet inside = set_of(interiors);
   const Tables tables(search, inside);
@@ -289,33 +297,25 @@ std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const
   auto walk = [&](const TextFacts::Piece& piece, std::vector<CrossJump>& found) {
     const bool is_code = x86::quick_walk(piece.code, [&](uint64_t address, const x86::QuickInstruction& i) {
       if (i.target == 0) return;
-      if (led_to != nullptr) led_to->add(i.target);
       if (inside.has(i.target)) found.push_back({address, i.target});
-      if (i.is_lea && guesses == Guesses::Too) tables.look_at(i.target, address, piece, found);
+      if (i.is_lea) tables.look_at(i.target, address, piece, found);
       // A place inside whose address is taken: the function jumps about by means that are not to be seen
       // here.
-      if (i.is_lea && piece.is_function && piece.code.contains(i.target) && i.target != piece.code.address) {
+      if (i.is_lea && piece.is_function && piece.code.contains(i.target) && i.target != piece.code.address)
         found.push_back({address, piece.code.address});
-        if (led_to != nullptr) led_to->add(piece.code.address);
-      }
     });
-    if (!is_code && guesses == Guesses::Too)
-      scan.run(piece.code, piece.code.address, piece.code.end(), found);
+    if (!is_code) scan.run(piece.code, piece.code.address, piece.code.end(), found);
   };
   const size_t blocks = (search.pieces.size() + kPiecesAtOnce - 1) / kPiecesAtOnce;
   std::vector<CrossJump> found = gather(blocks, [&](size_t block, std::vector<CrossJump>& jumps) {
     const size_t end = std::min(search.pieces.size(), (block + 1) * kPiecesAtOnce);
     for (size_t i = block * kPiecesAtOnce; i < end; ++i) walk(search.pieces[i], jumps);
   });
-  if (guesses == Guesses::None) return found;
   for (const x86::CodeRange& gap : gaps_of(search)) scan.run(gap, gap.address, gap.end(), found);
-  // Pointers as they are, in images that are not moved about.
-  for (const x86::CodeRange& range : search.data)
-    for (uint64_t at = (8 - range.address % 8) % 8; at + 8 <= range.bytes.size(); at += 8) {
-      uint64_t value;
-      std::memcpy(&value, &range.bytes[at], sizeof value);
-      if (inside.has(value)) found.push_back({range.address + at, value, true});
-    }
+  if (search.has_pointers) {
+    const std::vector<CrossJump> pointers = find_pointers(search.data, interiors);
+    found.insert(found.end(), pointers.begin(), pointers.end());
+  }
   return found;
 }
 

@@ -37,6 +37,9 @@ struct CrossJumpSearch {
 // What in the text leads to the interiors.
 std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span<const Interior> interiors);
 
+// Whether it would look at an instruction, for what may lead to an address.
+bool is_searched(std::span<const x86::CodeRange> text, uint64_t from, uint64_t to);
+
 // The same, and more, where there are many interiors: walks through all pieces of code, and looks through the
 // tables that they point to. What is in the text but in no piece is looked at byte by byte, and so are pieces
 // that data is mixed into. A function that takes the address of a place inside itself is said to lead to its
@@ -45,26 +48,14 @@ struct WholeSearch {
   std::vector<x86::CodeRange> text;
   std::vector<TextFacts::Piece> pieces;
   std::vector<x86::CodeRange> data;
+  bool has_pointers = false;  // the data does, as plain numbers
 };
 
-// Every address that a walk saw something lead to, guesses apart: what is asked for later may need no walk of
-// its own.
-class LedTo {
- public:
-  explicit LedTo(std::span<const x86::CodeRange> text);
-  // Can be called from several threads.
-  void add(uint64_t address);
-  // Also where it cannot tell.
-  bool may_be(const Interior& interior) const;
+// Numbers in data that may be pointers to the interiors; all are guesses.
+std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> data,
+                                     std::span<const Interior> interiors);
 
- private:
-  uint64_t begin_ = 0, end_ = 0;
-  std::vector<uint64_t> bits_;
-};
-
-enum class Guesses { Too, None };
-std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors,
-                                      Guesses guesses = Guesses::Too, LedTo* led_to = nullptr);
+std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors);
 
 // Whether the instruction at `from`, found by walking through `code` from its start, leads to `to`. Where the
 // walk meets what no compiler writes, it may have gone astray in data: then yes, to be safe.

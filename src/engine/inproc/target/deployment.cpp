@@ -10,7 +10,6 @@
 #include <chrono>
 #include <iterator>
 #include <map>
-#include <set>
 
 #include "engine/inproc/runtime/layout.h"
 #include "engine/inproc/target/known_memory.h"
@@ -62,32 +61,25 @@ Status copy_data(const Fd& from, const Fd& to, uint64_t size) {
 }  // namespace
 
 // A return probe with some of its exits would count some of the calls: where one is refused, so are the
-// others, and the rest is planned without them.
+// others. The patches of the rest do not depend on theirs.
 void Deployment::PlannedFile::make_plan(AttachReport& report) {
   plan = plan_image(*facts, sites);
   std::map<uint64_t, const SiteRefusal*> incomplete;  // by cookie
-  std::set<size_t> refused;
+  std::vector<bool> is_refused(sites.size());
   for (const SiteRefusal& refusal : plan.refused) {
     refuse(report, refusal.site, refusal.reason);
-    refused.insert(refusal.site);
+    is_refused[refusal.site] = true;
     if (sites[refusal.site].needs_all) incomplete.try_emplace(sites[refusal.site].cookie, &refusal);
   }
   if (incomplete.empty()) return;
-  PlannedFile rest{name, facts, {}, {}, semaphores, {}, {}};
   for (size_t i = 0; i < sites.size(); ++i) {
-    if (refused.contains(i)) continue;
+    if (is_refused[i] || !sites[i].needs_all) continue;
     auto without = incomplete.find(sites[i].cookie);
-    if (sites[i].needs_all && without != incomplete.end()) {
-      refuse(report, i, without->second->reason);
-      continue;
-    }
-    rest.sites.push_back(sites[i]);
-    rest.offsets.push_back(offsets[i]);
-    rest.origins.push_back(origins[i]);
+    if (without == incomplete.end()) continue;
+    refuse(report, i, without->second->reason);
+    is_refused[i] = true;
   }
-  // With fewer sites there is no less room than before.
-  rest.make_plan(report);
-  *this = std::move(rest);
+  plan.drop(is_refused);
 }
 
 Result<std::unique_ptr<Deployment>> Deployment::start(pid_t pid, const TargetCode& code) {

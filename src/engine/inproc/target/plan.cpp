@@ -29,6 +29,8 @@ struct Group {
   std::vector<size_t> sites;  // by address
   CodeRange code;
   FunctionPlan plan;
+  // Something may lead into its first bytes: looking at these alone is not enough.
+  bool is_led_into = false;
 };
 
 class ImagePlanner {
@@ -43,7 +45,15 @@ class ImagePlanner {
   void plan_groups();
   void plan_whole(Group& group, std::span<const uint64_t> jumped_into);
   void check_entries();
+  void look_at_entries_alone();
+  std::optional<FunctionPlan> plan_refused_entry(const Group& group);
+  void take_over(Group& group, FunctionPlan&& by_entry);
   std::vector<CrossJump> find_jumps(std::span<const Interior> interiors) const;
+  bool is_branch(uint64_t from, uint64_t to) const;
+  bool is_pointer(const CrossJump& jump) const;
+  bool is_known(const CrossJump& jump) const;
+  bool counts(const CrossJump& jump, const FunctionPlan& plan) const;
+  const WholeSearch& whole();
   bool is_own(const Group& group, const CrossJump& jump) const;
   // Those that hold an address: several only where functions nest.
   std::vector<Group*> groups_at(uint64_t address);
@@ -58,7 +68,7 @@ class ImagePlanner {
   std::vector<CodeRange> text_;
   std::vector<Group> groups_;  // by address
   bool by_entries_ = false;
-  WholeSearch whole_;  // by_entries_ only
+  std::optional<WholeSearch> whole_;
   Taken taken_{0, 0};
   // Short jumps look for their holes last, when all windows are known.
   struct Waiting {
@@ -66,7 +76,6 @@ class ImagePlanner {
     Draft draft;
   };
   std::vector<Waiting> waiting_;
-  std::optional<LedTo> led_to_;      // by_entries_ only
   std::vector<Interior> unchecked_;  // bytes to be destroyed that no search has been for yet
   ImagePlan plan_;
 };
@@ -121,7 +130,6 @@ void ImagePlanner::plan_whole(Group& group, std::span<const uint64_t> jumped_int
 
 void ImagePlanner::plan_groups() {
   by_entries_ = groups_.size() >= kMany;
-  if (by_entries_) whole_ = {text_, facts_.pieces(), facts_.data()};
   const size_t blocks = (groups_.size() + kGroupsAtOnce - 1) / kGroupsAtOnce;
   for_each_in_parallel(blocks, [&](size_t block) {
     const size_t end = std::min(groups_.size(), (block + 1) * kGroupsAtOnce);
@@ -151,6 +159,11 @@ Interior interior_of(const Draft& draft) {
   return interior_of(draft.window.start, draft.jump_size, draft.probes);
 }
 
+std::optional<uint64_t> way_into(std::span<const uint64_t> ways_in, const Interior& inside) {
+  auto way = std::ranges::lower_bound(ways_in, inside.begin);
+  return way != ways_in.end() && *way < inside.end ? std::optional(*way) : std::nullopt;
+}
+
 bool is_plausible(const FunctionPlan& plan, const CrossJump& jump) {
   return !jump.is_guess || std::ranges::any_of(plan.drafts, [&](const Draft& draft) {
     // What is between an entry and its probe is not kept as instructions: any of it may be one.
@@ -160,15 +173,43 @@ bool is_plausible(const FunctionPlan& plan, const CrossJump& jump) {
   });
 }
 
+// Code that no function is known for may hold anything.
+bool ImagePlanner::is_branch(uint64_t from, uint64_t to) const {
+  auto around = facts_.code_around(ImageAddr{from});
+  return !around || leads_to(*around, from, to);
+}
+
+bool ImagePlanner::is_pointer(const CrossJump& jump) const {
+  return jump.is_guess &&
+         std::ranges::none_of(text_, [&](const CodeRange& range) { return range.contains(jump.from); });
+}
+
+// More than what may be a table's entry, or an instruction among data.
+bool ImagePlanner::is_known(const CrossJump& jump) const {
+  return !jump.is_guess || is_pointer(jump) ||
+         (is_searched(text_, jump.from, jump.to) && is_branch(jump.from, jump.to));
+}
+
+// A guess is not heard where a function's own flow tells more.
+bool ImagePlanner::counts(const CrossJump& jump, const FunctionPlan& plan) const {
+  if (!jump.is_guess) return true;
+  return plan.is_by_entry_alone || is_pointer(jump) ? is_plausible(plan, jump) : is_known(jump);
+}
+
+const WholeSearch& ImagePlanner::whole() {
+  if (!whole_) whole_ = {text_, facts_.pieces(), facts_.data(), facts_.is_fixed()};
+  return *whole_;
+}
+
 std::vector<CrossJump> ImagePlanner::find_jumps(std::span<const Interior> interiors) const {
   CrossJumpSearch search;
   search.text = text_;
-  search.is_branch = [&](uint64_t from, uint64_t to) {
-    // Code that no function is known for may hold anything.
-    auto around = facts_.code_around(ImageAddr{from});
-    return !around || leads_to(*around, from, to);
-  };
-  return find_cross_jumps(search, interiors);
+  search.is_branch = [&](uint64_t from, uint64_t to) { return is_branch(from, to); };
+  std::vector<CrossJump> found = find_cross_jumps(search, interiors);
+  if (!facts_.is_fixed()) return found;
+  const std::vector<CrossJump> pointers = find_pointers(facts_.data(), interiors);
+  found.insert(found.end(), pointers.begin(), pointers.end());
+  return found;
 }
 
 std::vector<Group*> ImagePlanner::groups_at(uint64_t address) {
@@ -193,30 +234,82 @@ void ImagePlanner::check_entries() {
   std::vector<Interior> interiors;
   for (const Group& group : groups_)
     for (const Draft& draft : group.plan.drafts) interiors.push_back(interior_of(draft));
-  std::vector<std::pair<Group*, uint64_t>> again;
-  if (by_entries_) led_to_.emplace(text_);
-  for (const CrossJump& jump :
-       by_entries_ ? find_all_jumps(whole_, interiors, Guesses::Too, &*led_to_) : find_jumps(interiors))
+  std::vector<std::pair<Group*, CrossJump>> again;
+  for (const CrossJump& jump : by_entries_ ? find_all_jumps(whole(), interiors) : find_jumps(interiors))
     for (Group* to : groups_at(jump.to))
-      if (!is_own(*to, jump) && is_plausible(to->plan, jump)) again.push_back({to, jump.to});
+      if (!is_own(*to, jump) && counts(jump, to->plan)) again.push_back({to, jump});
   const std::span<const uint64_t> ways_in = by_entries_ ? facts_.ways_in() : std::span<const uint64_t>();
   for (Group& group : groups_) {
     if (!group.plan.is_by_entry_alone) continue;
-    const Interior inside = interior_of(group.plan.drafts.front());
-    auto way = std::ranges::lower_bound(ways_in, inside.begin);
-    if (way != ways_in.end() && *way < inside.end) again.push_back({&group, *way});
+    if (auto way = way_into(ways_in, interior_of(group.plan.drafts.front())))
+      again.push_back({&group, {0, *way}});
   }
-  std::ranges::sort(again);
+  std::ranges::sort(again, {}, [](const auto& each) { return std::pair(each.first, each.second.to); });
   for (size_t first = 0; first < again.size();) {
     std::vector<uint64_t> jumped_into;
     size_t end = first;
-    for (; end < again.size() && again[end].first == again[first].first; ++end)
-      jumped_into.push_back(again[end].second);
     Group& group = *again[first].first;
+    for (; end < again.size() && again[end].first == &group; ++end)
+      if (const CrossJump& jump = again[end].second; is_known(jump)) jumped_into.push_back(jump.to);
+    group.is_led_into = group.plan.is_by_entry_alone;
     plan_whole(group, jumped_into);
     for (const Draft& draft : group.plan.drafts) unchecked_.push_back(interior_of(draft));
     first = end;
   }
+}
+
+// By its first instructions alone, where following the flow was of no use.
+std::optional<FunctionPlan> ImagePlanner::plan_refused_entry(const Group& group) {
+  if (group.plan.is_by_entry_alone || group.is_led_into) return std::nullopt;
+  const uint64_t entry = group.code.address;
+  std::vector<size_t> sites;
+  for (const SiteRefusal& refusal : group.plan.refused)
+    if (sites_[refusal.site].address.value == entry) sites.push_back(refusal.site);
+  // Not all is known of what leads there, but enough for a short jump, which may find no place to go on from.
+  for (const Draft& draft : group.plan.drafts)
+    for (const PlannedProbe& probe : draft.probes)
+      if (draft.jump_size != x86::near_jump_size && group.plan.flow && !group.plan.flow->complete() &&
+          sites_[probe.site].address.value == entry)
+        sites.push_back(probe.site);
+  if (sites.empty()) return std::nullopt;
+  auto facts = facts_.entry_at(ImageAddr{entry});
+  return facts ? plan_entry(*facts, sites_, sites) : std::nullopt;
+}
+
+// One function is to be treated as it is among many: what its flow did not show, a walk through all code may.
+void ImagePlanner::look_at_entries_alone() {
+  std::vector<std::pair<Group*, FunctionPlan>> plans;
+  std::vector<Interior> interiors;
+  for (Group& group : groups_)
+    if (auto plan = plan_refused_entry(group)) {
+      interiors.push_back(interior_of(plan->drafts.front()));
+      plans.push_back({&group, std::move(*plan)});
+    }
+  if (plans.empty()) return;
+  const std::span<const uint64_t> ways_in = facts_.ways_in();
+  for (const CrossJump& jump : find_all_jumps(whole(), interiors))
+    for (auto& [group, plan] : plans)
+      if (group->code.contains(jump.to) && is_plausible(plan, jump)) group->is_led_into = true;
+  for (auto& [group, plan] : plans)
+    if (!group->is_led_into && !way_into(ways_in, interior_of(plan.drafts.front())))
+      take_over(*group, std::move(plan));
+}
+
+// Puts the entry's draft in the place of what the function's plan has there.
+void ImagePlanner::take_over(Group& group, FunctionPlan&& by_entry) {
+  Draft& entry = by_entry.drafts.front();
+  auto is_taken_over = [&](size_t site) {
+    return std::ranges::any_of(entry.probes, [&](const PlannedProbe& probe) { return probe.site == site; });
+  };
+  auto is_replaced = [&](const Draft& draft) {
+    return std::ranges::all_of(draft.probes, [&](const PlannedProbe& p) { return is_taken_over(p.site); });
+  };
+  auto& drafts = group.plan.drafts;
+  for (const Draft& draft : drafts)
+    if (draft.window.start < entry.end() && entry.window.start < draft.end() && !is_replaced(draft)) return;
+  std::erase_if(drafts, is_replaced);
+  std::erase_if(group.plan.refused, [&](const SiteRefusal& refusal) { return is_taken_over(refusal.site); });
+  drafts.insert(drafts.begin(), std::move(entry));
 }
 
 void ImagePlanner::add(Draft&& draft, std::optional<PatchPlan::Hole> hole) {
@@ -276,17 +369,13 @@ void ImagePlanner::find_holes() {
 
 // What the second look brought about may be led into as well: rare enough to be refused then.
 void ImagePlanner::check_last() {
-  if (led_to_) std::erase_if(unchecked_, [&](const Interior& each) { return !led_to_->may_be(each); });
-  // What is only a guess was among those of the first search.
-  const std::vector<CrossJump> jumps =
-      by_entries_ ? find_all_jumps(whole_, unchecked_, Guesses::None) : find_jumps(unchecked_);
+  const std::vector<CrossJump> jumps = find_jumps(unchecked_);
   if (jumps.empty()) return;
   std::erase_if(plan_.patches, [&](const PatchPlan& patch) {
     const uint64_t hole = patch.hole ? patch.hole->address.value : 0;
     const uint64_t victim = patch.hole && patch.hole->evicted ? patch.hole->evicted->window.start : hole;
     const unsigned size = patch.hole ? x86::short_jump_size : x86::near_jump_size;
     const bool is_hit = std::ranges::any_of(jumps, [&](const CrossJump& jump) {
-      if (jump.is_guess) return false;
       const Interior inside = interior_of(patch.window.start, size, patch.probes);
       if (jump.to >= inside.begin && jump.to < inside.end) {
         return std::ranges::none_of(groups_at(patch.window.start),
@@ -309,12 +398,9 @@ void ImagePlanner::drop_refused() {
   std::ranges::stable_sort(plan_.refused, {}, &SiteRefusal::site);
   auto same = std::ranges::unique(plan_.refused, {}, &SiteRefusal::site);
   plan_.refused.erase(same.begin(), same.end());
-  std::erase_if(plan_.patches, [&](PatchPlan& patch) {
-    std::erase_if(patch.probes, [&](const PlannedProbe& probe) {
-      return std::ranges::binary_search(plan_.refused, probe.site, {}, &SiteRefusal::site);
-    });
-    return patch.probes.empty();
-  });
+  std::vector<bool> is_refused(sites_.size());
+  for (const SiteRefusal& refusal : plan_.refused) is_refused[refusal.site] = true;
+  plan_.drop(is_refused);
 }
 
 ImagePlan ImagePlanner::run() {
@@ -322,6 +408,7 @@ ImagePlan ImagePlanner::run() {
   make_groups();
   plan_groups();
   check_entries();
+  look_at_entries_alone();
   settle_windows();
   find_holes();
   check_last();
@@ -331,6 +418,12 @@ ImagePlan ImagePlanner::run() {
 }
 
 }  // namespace
+
+void ImagePlan::drop(const std::vector<bool>& sites) {
+  for (PatchPlan& patch : patches)
+    std::erase_if(patch.probes, [&](const PlannedProbe& probe) { return sites[probe.site]; });
+  std::erase_if(patches, [](const PatchPlan& patch) { return patch.probes.empty(); });
+}
 
 Tactic tactic_of(const PatchPlan& patch, const PlannedProbe& probe) {
   if (probe.is_on_a_way) return Tactic::on_the_ways;

@@ -87,6 +87,9 @@ struct SiteRefusal {
 struct ImagePlan {
   std::vector<PatchPlan> patches;  // by address, not overlapping
   std::vector<SiteRefusal> refused;
+
+  // Takes the probes of these sites out, by their number, and the patches that then have none.
+  void drop(const std::vector<bool>& sites);
 };
 
 ImagePlan plan_image(TextFacts& facts, std::span<const SiteRequest> sites);

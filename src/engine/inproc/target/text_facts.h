@@ -60,6 +60,9 @@ class TextFacts {
   virtual std::vector<Piece> pieces() { return {}; }
   // What of the image is not code: tables of jumps are there.
   virtual std::vector<x86::CodeRange> data() { return {}; }
+  // Whether it is always loaded at the addresses it says: then pointers to code are plain numbers in its
+  // data, which nothing else tells of.
+  virtual bool is_fixed() { return false; }
   // All of the image's code.
   virtual std::vector<x86::CodeRange> text() = 0;
   // Start and size of filler of at least `size` bytes near an address, outside of its function: nothing runs

@@ -147,17 +147,5 @@ TEST(CrossJumps, FewAddressesAreLedToByTheSameAsAmongMany) {
   }
 }
 
-TEST(CrossJumps, AWalkRemembersWhatIsLedTo) {
-  const uint64_t target = kBase + 0x200;
-  const Code code = with_all_branches(target);
-  const WholeSearch search{{code.range()}, {{code.range(), false}}, {}};
-  LedTo led_to(search.text);
-  (void)find_all_jumps(search, std::vector<Interior>{{kBase, kBase + 1}}, Guesses::Too, &led_to);
-  EXPECT_TRUE(led_to.may_be({target - 1, target + 1}));
-  EXPECT_FALSE(led_to.may_be({target + 1, target + 0x10}));
-  EXPECT_TRUE(led_to.may_be({kBase - 1, kBase})) << "not in the text: nobody can tell";
-  EXPECT_TRUE(led_to.may_be({kBase + 0x3ff, kBase + 0x401}));
-}
-
 }  // namespace
 }  // namespace uscope::engine::inproc

@@ -63,6 +63,7 @@ class MadeUpImage : public TextFacts {
     return all;
   }
   std::vector<x86::CodeRange> data() override { return {{data_base, data_bytes}}; }
+  bool is_fixed() override { return true; }
   std::vector<x86::CodeRange> text() override { return {{base, text_}}; }
   std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) override {
     std::vector<Filler> found;

@@ -274,6 +274,53 @@ TEST(Plan, ASiteWhoseWaysAreNotAllPlannedHasNone) {
   EXPECT_EQ(made.patches[0].probes[0].site, 0u);
 }
 
+// A switch whose cases nobody can follow: nothing bounds its index.
+// push %rbp; lea table(%rip),%rax; movslq (%rax,%rdi,4),%rdx; add %rax,%rdx; jmp *%rdx
+uint64_t add_switch(MadeUpImage& image) {
+  const uint64_t f =
+      image.add({0x55, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0x48, 0x63, 0x14, 0xb8, 0x48, 0x01, 0xc2, 0xff, 0xe2});
+  const auto distance = uint32_t(MadeUpImage::data_base - (f + 8));
+  image.patch_text(f + 4, {int(distance & 0xff), int(distance >> 8 & 0xff), int(distance >> 16 & 0xff),
+                           int(distance >> 24 & 0xff)});
+  image.data_bytes.resize(64, 0xff);
+  return f;
+}
+
+void set_case(MadeUpImage& image, size_t number, uint64_t target) {
+  const auto offset = int32_t(target - MadeUpImage::data_base);
+  std::memcpy(&image.data_bytes[4 * number], &offset, sizeof offset);
+}
+
+TEST(Plan, AFunctionAloneIsTreatedAsAmongMany) {
+  MadeUpImage image;
+  const uint64_t f = add_switch(image);
+  set_case(image, 0, f + 8);
+  set_case(image, 1, f + 12);
+  ImagePlan made = plan(image, {f});
+  EXPECT_EQ(refusal(made, 0), "");
+  ASSERT_EQ(made.patches.size(), 1u);
+  EXPECT_EQ(tactic_of(made.patches[0], made.patches[0].probes[0]), Tactic::in_place);
+  set_case(image, 2, f + 1);
+  EXPECT_NE(refusal(plan(image, {f}), 0), "");
+  set_case(image, 2, f + 12);
+  image.ways = {f + 1};
+  EXPECT_NE(refusal(plan(image, {f}), 0), "");
+  image.ways.clear();
+  image.knows_entries = false;
+  EXPECT_NE(refusal(plan(image, {f}), 0), "");
+}
+
+TEST(Plan, APointerInTheDataCountsForOneAlone) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kFramed);
+  const uint64_t target = f + 1, middle = f + 2;
+  image.data_bytes.resize(64);
+  std::memcpy(&image.data_bytes[8], &middle, sizeof middle);
+  EXPECT_EQ(refusal(plan(image, {f}), 0), "") << "no instruction begins there";
+  std::memcpy(&image.data_bytes[16], &target, sizeof target);
+  EXPECT_NE(refusal(plan(image, {f}), 0), "");
+}
+
 // Enough functions that only their entries are looked at.
 class ManyFunctions : public ::testing::Test {
  protected:
@@ -358,22 +405,12 @@ TEST_F(ManyFunctions, AreLookedAtWhollyWhereTheyTakePlacesInThemselves) {
 }
 
 TEST_F(ManyFunctions, AreNotPatchedWhereTheirSwitchLeadsBackIntoTheirEntry) {
-  // push %rbp; lea table(%rip),%rax; movslq (%rax,%rdi,4),%rdx; add %rax,%rdx; jmp *%rdx
-  const uint64_t f =
-      image_.add({0x55, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0x48, 0x63, 0x14, 0xb8, 0x48, 0x01, 0xc2, 0xff, 0xe2});
-  const auto distance = uint32_t(MadeUpImage::data_base - (f + 8));
-  image_.patch_text(f + 4, {int(distance & 0xff), int(distance >> 8 & 0xff), int(distance >> 16 & 0xff),
-                            int(distance >> 24 & 0xff)});
+  const uint64_t f = add_switch(image_);
   sites_.push_back({ImageAddr{f}});
-  image_.data_bytes.resize(64, 0xff);
-  auto set_case = [&](size_t number, uint64_t target) {
-    const auto offset = int32_t(target - MadeUpImage::data_base);
-    std::memcpy(&image_.data_bytes[4 * number], &offset, sizeof offset);
-  };
-  set_case(0, f + 8);
-  set_case(1, f + 12);
+  set_case(image_, 0, f + 8);
+  set_case(image_, 1, f + 12);
   EXPECT_EQ(refused(), 0u);
-  set_case(2, f + 1);
+  set_case(image_, 2, f + 1);
   EXPECT_EQ(refused(), 1u);
 }
 
