@@ -44,6 +44,8 @@ std::string as_text(const PatchCoverage& coverage, bool with_cases) {
   if (coverage.unnamed != 0) text += fmt::format(", {} of them without a name", coverage.unnamed);
   text += "\n";
   add_part(text, "functions whose entry can be probed", coverage.entries, coverage.functions, with_cases);
+  text += fmt::format("  {:<60}{:>8}{:>9.2f} %\n", "functions whose first instruction stays, for other tools",
+                      coverage.beside, percent(coverage.beside, coverage.functions));
   add_part(text, "functions of which every exit can be probed", coverage.exits, coverage.functions,
            with_cases);
   return text;
@@ -65,6 +67,7 @@ Json as_json(const PatchCoverage& coverage) {
   json["functions"] = coverage.functions;
   json["unnamed"] = coverage.unnamed;
   json["entries"] = as_json(coverage.entries, coverage.functions);
+  json["entries"]["beside"] = coverage.beside;
   json["exits"] = as_json(coverage.exits, coverage.functions);
   return json;
 }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "engine/inproc/target/plan.h"
+#include "session/entry_address.h"
 #include "session/patch_facts.h"
 #include "session/refusal_reasons.h"
 #include "symbols/function_code.h"
@@ -61,6 +62,7 @@ class Survey {
   void add_site(uint64_t address, size_t function, bool is_exit);
   void count(const ImagePlan& plan);
   void sum_up(PatchCoverage::Part& part, std::string Function::*refusal) const;
+  size_t count_beside(PatchFacts& facts) const;
 
   const ImageSymbols& image_;
   PatchCoverage& coverage_;
@@ -137,8 +139,26 @@ void Survey::sum_up(PatchCoverage::Part& part, std::string Function::*refusal) c
   }
 }
 
+// Of entries alone, as most scripts have them: exits of a small function may take in all of it.
+size_t Survey::count_beside(PatchFacts& facts) const {
+  const bool is_go = image_.language() == image::Language::Go;
+  std::vector<SiteRequest> entries;
+  for (const Function& function : functions_) {
+    SiteRequest& entry =
+        entries.emplace_back(SiteRequest{entry_address(image_, function.symbol->address, true)});
+    entry.read =
+        is_go ? x86::go_argument_registers : x86::system_v_argument_registers & ~bit(x86::Register::rax);
+  }
+  size_t beside = 0;
+  for (const auto& patch : engine::inproc::plan_image(facts, entries).patches)
+    for (const auto& probe : patch.probes)
+      beside += patch.window.start > functions_[probe.site].symbol->address.value;
+  return beside;
+}
+
 void Survey::plan() {
   PatchFacts facts(image_);
+  coverage_.beside = count_beside(facts);
   count(engine::inproc::plan_image(facts, sites_));
   sum_up(coverage_.entries, &Function::entry_refusal);
   sum_up(coverage_.exits, &Function::exit_refusal);

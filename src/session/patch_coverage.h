@@ -26,6 +26,9 @@ struct PatchCoverage {
     std::vector<std::string> cases;  // the refused functions: name and reason in full
   };
   Part entries, exits;
+  // Functions whose first instruction stays as it is for a script that reads their arguments: where other tools
+  // can set and remove breakpoints meanwhile.
+  size_t beside = 0;
 };
 
 // `progress` is told now and then what share is done.

@@ -93,7 +93,7 @@ FunctionPlanner::Drafted FunctionPlanner::drafted(Windowed&& window, unsigned ju
 // What a probe of a function's entry has to undo that is behind `step`.
 PlannedProbe::Behind undo(const x86::EntryStep& step, Bytes function, bool flags_dead) {
   const bool repeats = !flags_dead && step.can_repeat;
-  return {step.length, step.stack_change,
+  return {step.length, step.last_length, step.stack_change,
           repeats ? function.subspan(step.length - step.last_length, step.last_length) : Bytes()};
 }
 
@@ -208,8 +208,8 @@ void FunctionPlanner::add(size_t site) {
     return;
   }
   draft->probes.push_back(probe_at(address, site));
-  if (address != sites_[site].address)
-    draft->probes.back().behind = {uint32_t(address - sites_[site].address)};
+  if (const auto distance = uint32_t(address - sites_[site].address); distance != 0)
+    draft->probes.back().behind = {distance, distance};
   drafts_.push_back(std::move(*draft));
 }
 

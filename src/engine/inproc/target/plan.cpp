@@ -164,12 +164,18 @@ std::optional<uint64_t> way_into(std::span<const uint64_t> ways_in, const Interi
   return way != ways_in.end() && *way < inside.end ? std::optional(*way) : std::nullopt;
 }
 
+// Whether an instruction begins where a jump leads.
+bool begins_instruction(const Draft& draft, uint64_t address) {
+  return std::ranges::any_of(draft.window.instructions,
+                             [&](const x86::Instruction& i) { return i.address == address; }) ||
+         std::ranges::any_of(draft.probes, [&](const PlannedProbe& probe) {
+           return probe.behind && address == probe.address.value - probe.behind->last_length;
+         });
+}
+
 bool is_plausible(const FunctionPlan& plan, const CrossJump& jump) {
   return !jump.is_guess || std::ranges::any_of(plan.drafts, [&](const Draft& draft) {
-    // What is between an entry and its probe is not kept as instructions: any of it may be one.
-    return (jump.to >= interior_of(draft).begin && jump.to < draft.window.start) ||
-           std::ranges::any_of(draft.window.instructions,
-                               [&](const x86::Instruction& i) { return i.address == jump.to; });
+    return begins_instruction(draft, jump.to);
   });
 }
 

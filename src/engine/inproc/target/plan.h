@@ -44,6 +44,7 @@ struct PlannedProbe {
   // or to what is between, but the entry.
   struct Behind {
     uint32_t distance = 0;     // from the entry to here
+    uint32_t last_length = 0;  // of the instruction before this one
     int32_t stack_change = 0;  // rsp here minus rsp at the entry
     Bytes again{};  // the instruction before, to be run again for the flags that it has set; mostly none
   };
