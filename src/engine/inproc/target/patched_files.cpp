@@ -30,9 +30,10 @@ std::vector<pid_t> all_processes() {
   return pids;
 }
 
-bool is_guardian(pid_t pid) {
-  auto name = read_text_file(fmt::format("/proc/{}/comm", pid));
-  return name && name->starts_with(guardian_name);
+bool is_guardian_at_work() {
+  auto locks = read_text_file("/proc/locks");
+  // Without such a list, as if.
+  return !locks || locks->find(fmt::format(" {0} {0}\n", guardian_lock)) != std::string::npos;
 }
 
 // Most processes have nothing of ours, and many mappings.
@@ -81,9 +82,8 @@ std::vector<PatchedFile> find_patched_files(std::optional<pid_t> pid) {
     if (has_area(*pid)) add_patched_files(*pid, files);
     return files;
   }
-  const std::vector<pid_t> all = all_processes();
-  if (std::ranges::none_of(all, is_guardian)) return files;
-  for (pid_t each : all)
+  if (!is_guardian_at_work()) return files;
+  for (pid_t each : all_processes())
     if (has_area(each)) add_patched_files(each, files);
   return files;
 }
