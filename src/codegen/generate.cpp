@@ -127,15 +127,18 @@ Result<Compiled> generate(const lang::TypedProgram& program, const Inputs& input
   unit.make_all_script_maps();
   if (unit.first_problem()) return fail(*unit.first_problem());
   uint64_t cookie = 0;
+  Status worst;  // what is wrong in one probe should not hide what is in the next
   for (uint32_t i = 0; i < program.probes.size(); i++) {
     auto formats = uint32_t(unit.out.plan.formats.size()), values = uint32_t(unit.out.plan.values.size());
-    TRY_STATUS(ProbeCodes(unit, i, cookie).run());
+    auto made = ProbeCodes(unit, i, cookie).run();
+    if (!made && worst) worst = std::move(made);
     if (std::ranges::any_of(program.probes[i].attach_points,
                             [](const lang::AttachSpec& attach) { return attach.kind == ProbeKind::kEnd; }))
       unit.out.end_reports.push_back({formats, uint32_t(unit.out.plan.formats.size()) - formats, values,
                                       uint32_t(unit.out.plan.values.size()) - values});
     cookie += program.probes[i].attach_points.size();
   }
+  if (!worst) return fail(std::move(worst.error()));
   return std::move(unit.out);
 }
 

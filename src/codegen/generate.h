@@ -47,7 +47,7 @@ struct Inputs {
   std::optional<PidNamespace> pid_namespace;  // pid and tid as seen there; nothing: the first one
   std::optional<uint32_t> child_pid;          // of -c
   Loops loops = Loops::Walked;
-  // Where in a probe's context the lower 8 bytes of each vector register lie, the first one's; nothing: the
+  // Where in a probe's context the lower 16 bytes of each vector register lie, the first one's; nothing: the
   // engine does not show them.
   std::optional<uint32_t> vector_offset;
   // Asked once, by the first stack: how the kernel lays out what the unwinder reads of it. Null, or nothing:

@@ -60,6 +60,9 @@ CodeGenerator::Located CodeGenerator::locate_place(const Expr& expr, const Argum
 CodeGenerator::Located CodeGenerator::locate_result(const Expr& expr) {
   std::vector<ArgumentPlace> places = result_places(expr);
   reading_ = expr.span;
+  if (expr.type.is(TypeKind::kFloat) && expr.type.size() > 8 && !places.empty())
+    unit_.problem(expr.span,
+                  fmt::format("a floating-point number of {} bytes cannot be shown", expr.type.size()));
   if (!expr.type.is(TypeKind::kTuple)) {
     if (places.size() != 1) return {};
     return locate_place(expr, places[0], expr.type);

@@ -28,6 +28,9 @@ void CodeGenerator::store(const Expr& expr, const Type& want, Place to) {
   bool is_computed = expr.as<lang::FloatLiteral>() || expr.as<lang::Binary>() || expr.as<lang::Cast>() ||
                      expr.as<lang::Increment>() ||
                      (expr.as<lang::Unary>() && expr.as<lang::Unary>()->op == lang::UnaryOp::kNegate);
+  if (want.is(TypeKind::kFloat) && want.size() != 4 && want.size() != 8 && !expr.as<lang::Builtin>())
+    return unit_.problem(expr.span,
+                         fmt::format("a floating-point number of {} bytes cannot be shown", want.size()));
   if (want.is(TypeKind::kFloat) && (is_computed || !(expr.type == want))) return store_real(expr, want, to);
   if (const auto* node = expr.as<lang::StringLiteral>(); node && want.is(TypeKind::kString))
     return store_text(to, node->value, size_of(want));

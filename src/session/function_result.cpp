@@ -115,7 +115,8 @@ std::optional<std::vector<TypeId>> result_types(const ImageSymbols& image, Image
   return types;
 }
 
-Result<std::vector<Location>> result_places(const ImageSymbols& image, ImageAddr entry) {
+Result<std::vector<Location>> result_places(const ImageSymbols& image, ImageAddr entry,
+                                            const ResultUse& use) {
   auto function = typed_function(image, entry);
   if (!function) {
     TRY(Location place, untyped_place(image, entry));
@@ -124,6 +125,11 @@ Result<std::vector<Location>> result_places(const ImageSymbols& image, ImageAddr
   std::vector<Location> places;
   if (function->language != Language::Go) {
     TRY(Location place, native_place(image, *function));
+    if (use.is_in_doubt(entry, function->is_by_gcc) && !use.is_proven(entry, place))
+      return fail(
+          "is not certain: the compiler saw all callers of the function and may have dropped its result, "
+          "which "
+          "none of them is seen to use");
     if (!place.pieces.empty()) places.push_back(std::move(place));
     return places;
   }

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "image/location.h"
+#include "session/result_use.h"
 #include "symbols/image_symbols.h"
 
 namespace uscope::session {
@@ -17,7 +18,8 @@ namespace uscope::session {
 std::optional<std::vector<image::TypeId>> result_types(const symbols::ImageSymbols& image, ImageAddr entry);
 
 // Their places, in the same order. Where the types are not known: the register that holds a number, if the
-// function can return one there.
-Result<std::vector<image::Location>> result_places(const symbols::ImageSymbols& image, ImageAddr entry);
+// function can return one there. `use` is the image's.
+Result<std::vector<image::Location>> result_places(const symbols::ImageSymbols& image, ImageAddr entry,
+                                                   const ResultUse& use);
 
 }  // namespace uscope::session

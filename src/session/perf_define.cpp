@@ -5,8 +5,6 @@
 
 #include <set>
 
-#include "image/abi_go.h"
-#include "image/go/build_info.h"
 #include "probe/fetch.h"
 #include "probe/perf_point.h"
 #include "probe/resolve.h"
@@ -226,7 +224,7 @@ class Definer {
         text += raw(argument);
         continue;
       }
-      auto places = result_places(image_.symbols, entry.address);
+      auto places = result_places(image_.symbols, entry.address, ResultUse(image_.symbols));
       if (!places) return fail("$retval " + places.error().message());
       if (!results || results->empty())
         return fail("the results of " + entry.function +

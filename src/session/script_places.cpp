@@ -22,7 +22,7 @@ constexpr uint32_t instruction_pointer = 16;
 // DWARF's numbers of xmm0 to xmm15.
 constexpr uint32_t first_vector = 17, last_vector = 32;
 // From one to the next in the context.
-constexpr uint32_t vector_stride = 8;
+constexpr uint32_t vector_stride = 16;
 bool is_vector(uint32_t number) { return number >= first_vector && number <= last_vector; }
 
 constexpr const char* not_shown =
@@ -36,7 +36,6 @@ Status add_steps(const LocPiece& piece, ImageAddr site, std::optional<uint32_t> 
     auto offset = context_offset(number);
     if (!offset && is_vector(number) && vector_offset) {
       if (piece.kind != LocPiece::Kind::Register) return fail("it is computed from a vector register");
-      if (piece.bit_size > 64) return fail("it fills a whole vector register");
       offset = *vector_offset + (number - first_vector) * vector_stride;
     }
     if (!offset) return fail(is_vector(number) ? not_shown : "it is in a register that probes do not see");
@@ -78,15 +77,34 @@ Status add_steps(const LocPiece& piece, ImageAddr site, std::optional<uint32_t> 
   return started ? Status() : fail("it has no place here");
 }
 
-Result<ArgumentPlace> find_place(const std::vector<image::dwarf::Variable>& variables, std::string_view name,
-                                 ImageAddr site, std::optional<uint32_t> vector_offset) {
+// What a register must hold of the type. LLVM may name the register of a struct's first part as if it held
+// all of it; vectors are in one.
+constexpr uint64_t no_vector = UINT64_MAX;
+uint64_t register_size(const symbols::ImageSymbols& image, image::TypeId id) {
+  auto lookup = [&image](image::TypeId of) -> const image::Type& { return image.debug_info().type(of); };
+  const image::Type& type = strip_aliases(lookup(id), lookup);
+  bool is_one = type.is_vector || type.kind == image::Type::Kind::Float;
+  return type.size <= 8 || is_one ? type.size : no_vector;
+}
+
+Result<ArgumentPlace> find_place(const ScriptTypes::Place& site,
+                                 const std::vector<image::dwarf::Variable>& variables, std::string_view name,
+                                 std::optional<uint32_t> vector_offset) {
   for (const auto& variable : variables) {
     if (variable.name != name) continue;
-    auto place = to_place(variable.location, site, vector_offset);
+    auto place =
+        to_place(variable.location, site.address, vector_offset, register_size(*site.image, variable.type));
     if (!place) return fail(std::move(place.error()).while_doing("`" + variable.name + "`"));
     return place;
   }
   return fail("no variable `" + std::string(name) + "` is known here");
+}
+
+// From "kept in the function's frame", "has no size", "its location uses operation 0xfa".
+std::string sentence(const std::string& reason) {
+  if (reason.empty()) return "it is optimized out here";
+  if (reason.starts_with("its ")) return reason;
+  return (reason.starts_with("has ") ? "it " : "it is ") + reason;
 }
 
 // "it is …" said of something named.
@@ -148,7 +166,7 @@ Result<ArgumentPlace> piece_place(const LocPiece& piece, ImageAddr site,
   ArgumentPlace place;
   switch (piece.kind) {
     case LocPiece::Kind::OptimizedOut:
-      return fail(piece.reason.empty() ? "it is optimized out here" : "it " + piece.reason);
+      return fail(sentence(piece.reason));
     case LocPiece::Kind::Memory:
       place.is_address = true;
       break;
@@ -170,15 +188,29 @@ Result<ArgumentPlace> piece_place(const LocPiece& piece, ImageAddr site,
 }  // namespace
 
 Result<ArgumentPlace> to_place(const image::Location& location, ImageAddr site,
-                               std::optional<uint32_t> vector_offset) {
+                               std::optional<uint32_t> vector_offset, uint64_t size) {
   if (location.pieces.empty()) return fail("it has no place here");
-  if (location.pieces.size() == 1) return piece_place(location.pieces.front(), site, vector_offset);
+  bool is_one = location.pieces.size() == 1;
   ArgumentPlace whole;
   for (const LocPiece& piece : location.pieces) {
     TRY(ArgumentPlace place, piece_place(piece, site, vector_offset));
-    if (piece.bit_size == 0 || piece.bit_size % 8 != 0)
+    uint64_t bytes = is_one ? size : piece.bit_size / 8;
+    bool is_register = piece.kind == LocPiece::Kind::Register;
+    if (is_one && !(is_register && bytes > 8)) return place;
+    if (!is_one && (piece.bit_size == 0 || piece.bit_size % 8 != 0))
       return fail("it is spread over several places of unknown sizes");
-    whole.parts.push_back({std::move(place), uint32_t(piece.bit_size / 8)});
+    if (!is_register || bytes <= 8) {
+      whole.parts.push_back({std::move(place), uint32_t(bytes)});
+      continue;
+    }
+    // Both halves of a vector register lie in the context, one behind the other.
+    if (!is_vector(piece.ops[0].number) || bytes == no_vector)
+      return fail("it is said to be in one register, which is too small");
+    if (bytes > vector_stride) return fail("it is in a vector register of more than 16 bytes");
+    ArgumentPlace upper = place;
+    upper.register_offset += 8;
+    whole.parts.push_back({std::move(place), 8});
+    whole.parts.push_back({std::move(upper), uint32_t(bytes - 8)});
   }
   return whole;
 }
@@ -189,26 +221,26 @@ Result<ArgumentPlace> ScriptPlaces::argument(const lang::AttachSpec& probe, std:
   if (!site) return fail("the place of " + probe.text + " is not known");
   auto function = site->image->debug_info().function_at(site->address);
   if (!function) return fail("nothing is known of the arguments of " + probe.function);
-  if (function->entry == site->address)
-    return find_place(function->parameters, name, site->address, vector_offset_);
-  return find_place(site->image->debug_info().variables_at(site->address), name, site->address,
-                    vector_offset_);
+  if (function->entry == site->address) return find_place(*site, function->parameters, name, vector_offset_);
+  return find_place(*site, site->image->debug_info().variables_at(site->address), name, vector_offset_);
 }
 
 Result<ArgumentPlace> ScriptPlaces::local(const lang::AttachSpec& probe, std::string_view name) const {
   auto site = types_.site(probe);
   if (!site) return fail("the place of " + probe.text + " is not known");
-  return find_place(site->image->debug_info().variables_at(site->address), name, site->address,
-                    vector_offset_);
+  return find_place(*site, site->image->debug_info().variables_at(site->address), name, vector_offset_);
 }
 
 Result<std::vector<ArgumentPlace>> ScriptPlaces::results(const lang::AttachSpec& probe) const {
   auto site = types_.site(probe);
   if (!site) return fail("is not known: nothing is known of " + probe.text);
-  TRY(auto locations, result_places(*site->image, site->address));
+  TRY(auto locations, result_places(*site->image, site->address, types_.result_use(*site->image)));
   std::vector<ArgumentPlace> places;
+  auto types = result_types(*site->image, site->address);
   for (const image::Location& location : locations) {
-    auto place = to_place(location, site->address, vector_offset_);
+    uint64_t size =
+        types && places.size() < types->size() ? register_size(*site->image, (*types)[places.size()]) : 8;
+    auto place = to_place(location, site->address, vector_offset_, size);
     if (!place) return fail(without_subject(place.error().message()));
     places.push_back(std::move(*place));
   }

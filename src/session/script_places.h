@@ -43,9 +43,9 @@ class ScriptPlaces final : public codegen::ArgumentPlaces {
 // registers.
 std::optional<uint32_t> context_offset(uint32_t dwarf_number);
 // The place as steps from a register. `site` is the probed instruction, from which static addresses are
-// counted.
+// counted; `size` is the value's, where it may lie in one large register.
 Result<codegen::ArgumentPlace> to_place(const image::Location& location, ImageAddr site,
-                                        std::optional<uint32_t> vector_offset = {});
+                                        std::optional<uint32_t> vector_offset = {}, uint64_t size = 8);
 Result<codegen::ArgumentPlace> to_place(const image::UsdtArgument& argument, ImageAddr site,
                                         std::optional<uint32_t> vector_offset = {});
 

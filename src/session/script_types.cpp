@@ -77,6 +77,10 @@ const ImageSymbols* ScriptTypes::image_of(const AttachSpec& probe) const {
   return known == images_.end() ? nullptr : known->second.get();
 }
 
+const ResultUse& ScriptTypes::result_use(const ImageSymbols& image) const {
+  return result_uses_.try_emplace(&image, image).first->second;
+}
+
 std::optional<ScriptTypes::Place> ScriptTypes::site(const AttachSpec& probe) const {
   const ImageSymbols* image = image_of(probe);
   if (image == nullptr) return std::nullopt;
@@ -132,6 +136,8 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
                  ? lang::Type::integer(unsigned(type.size * 8), type.is_signed)
                  : lang::Type::array(lang::Type::uint8(), type.size, 1);
     case Kind::Float:
+      if (type.name.starts_with("_Decimal"))
+        return lang::Type::array(lang::Type::uint8(), type.size, 1);  // not of the format that is known here
       return lang::Type::floating(unsigned(type.size * 8));
     case Kind::Complex:  // its real part, then its imaginary one
       return lang::Type::array(lang::Type::floating(unsigned(type.size * 4)), 2, type.size / 2);

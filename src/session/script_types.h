@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "lang/type_source.h"
+#include "session/result_use.h"
 #include "session/type_table.h"
 #include "symbols/image_symbols.h"
 
@@ -34,6 +35,8 @@ class ScriptTypes final : public lang::TypeSource {
   std::optional<Place> site(const lang::AttachSpec& probe) const;
   // Nothing if it was not opened.
   const symbols::ImageSymbols* image_of(const lang::AttachSpec& probe) const;
+  // Of an image opened before.
+  const ResultUse& result_use(const symbols::ImageSymbols& image) const;
 
   std::optional<lang::StructLayout> find_struct(std::string_view name) const override;
   std::optional<lang::Type> find_type(std::string_view name) const override;
@@ -73,6 +76,7 @@ class ScriptTypes final : public lang::TypeSource {
   std::map<std::string, std::unique_ptr<symbols::ImageSymbols>> images_;
   std::map<const symbols::ImageSymbols*, std::unique_ptr<TypeTable>> tables_;
   std::vector<const TypeTable*> order_;
+  mutable std::map<const symbols::ImageSymbols*, ResultUse> result_uses_;
   mutable std::optional<std::unique_ptr<TypeTable>> kernel_;  // nothing: not asked for yet
   mutable std::unordered_map<std::string, Named> known_;
 };

@@ -61,7 +61,10 @@ bool overwrites_all(const ZydisDecodedInstruction& z, const ZydisDecodedOperand&
 
 void add_register(const ZydisDecodedInstruction& z, const ZydisDecodedOperand& operand, Effects& effects) {
   const RegisterSet set = set_of(operand.reg.value);
-  if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) effects.read |= set;
+  if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) {
+    effects.read |= set;
+    effects.sources |= set;
+  }
   if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) effects.written |= set;
   if (overwrites_all(z, operand)) {
     effects.overwritten |= set & ~system_bit;
@@ -72,6 +75,7 @@ void add_register(const ZydisDecodedInstruction& z, const ZydisDecodedOperand& o
 
 void add_memory(const ZydisDecodedOperand& operand, Effects& effects) {
   effects.read |= set_of(operand.mem.base) | set_of(operand.mem.index);
+  effects.sources |= set_of(operand.mem.base) | set_of(operand.mem.index);
   if (operand.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;  // lea: only computes the address
   if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) effects.reads_memory = true;
   if (operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) effects.writes_memory = true;
@@ -169,6 +173,31 @@ Operation operation_of(ZydisMnemonic mnemonic) {
   }
 }
 
+// `xorps %xmm0,%xmm0` and its like: zeroes or ones, whatever was there.
+bool is_constant_vector(const Full& full) {
+  switch (full.instruction.mnemonic) {
+    case ZYDIS_MNEMONIC_PXOR:
+    case ZYDIS_MNEMONIC_XORPS:
+    case ZYDIS_MNEMONIC_XORPD:
+    case ZYDIS_MNEMONIC_PCMPEQB:
+    case ZYDIS_MNEMONIC_PCMPEQW:
+    case ZYDIS_MNEMONIC_PCMPEQD:
+    case ZYDIS_MNEMONIC_VPXOR:
+    case ZYDIS_MNEMONIC_VXORPS:
+    case ZYDIS_MNEMONIC_VXORPD:
+    case ZYDIS_MNEMONIC_VPCMPEQD:
+      break;
+    default:
+      return false;
+  }
+  // The last two are the sources, in both the two- and the three-operand forms.
+  unsigned count = full.instruction.operand_count_visible;
+  if (count < 2) return false;
+  const auto &a = full.operands[count - 2], &b = full.operands[count - 1];
+  return a.type == ZYDIS_OPERAND_TYPE_REGISTER && b.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+         a.reg.value == b.reg.value;
+}
+
 }  // namespace
 
 std::optional<Effects> effects_of(Bytes instruction) {
@@ -185,6 +214,7 @@ std::optional<Effects> effects_of(Bytes instruction) {
     effects.read |= set_of(z.avx.mask.reg);
   }
   if (clears_register(full)) effects.read = 0;
+  if (clears_register(full) || is_constant_vector(full)) effects.sources = 0;
   if (const ZydisAccessedFlags* flags = z.cpu_flags) {
     effects.flags_read = flags->tested;
     effects.flags_written = flags->modified | flags->set_0 | flags->set_1 | flags->undefined;

@@ -13,7 +13,8 @@ namespace uscope::x86 {
 
 struct Effects {
   RegisterSet read = 0;
-  RegisterSet written = 0;      // perhaps in part, perhaps under a condition
+  RegisterSet sources = 0;  // of these: what the result depends on, not only what is kept of the old value
+  RegisterSet written = 0;  // perhaps in part, perhaps under a condition
   RegisterSet overwritten = 0;  // for certain and wholly: the old value is gone
   FlagSet flags_read = 0;
   FlagSet flags_written = 0;

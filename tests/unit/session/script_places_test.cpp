@@ -63,11 +63,17 @@ TEST(ScriptPlaces, AVectorRegisterWhereTheEngineShowsThem) {
   auto at = [](LocPiece::Kind kind, uint32_t number, uint64_t bits) {
     image::Location location = one_piece(kind, {{LocOp::Code::Register, number, 0}});
     location.pieces[0].bit_size = bits;
-    return to_place(location, {0x1000}, 168);
+    return to_place(location, {0x1000}, 168, bits == 0 ? 8 : bits / 8);
   };
   EXPECT_EQ(at(LocPiece::Kind::Register, 17, 64)->register_offset, 168u);
-  EXPECT_EQ(at(LocPiece::Kind::Register, 32, 0)->register_offset, 168u + 15 * 8);
-  EXPECT_FALSE(at(LocPiece::Kind::Register, 17, 128)) << "only its lower half is known";
+  EXPECT_EQ(at(LocPiece::Kind::Register, 32, 0)->register_offset, 168u + 15 * 16);
+  auto whole = at(LocPiece::Kind::Register, 18, 128);
+  ASSERT_TRUE(whole);
+  ASSERT_EQ(whole->parts.size(), 2u);
+  EXPECT_EQ(whole->parts[0].place.register_offset, 168u + 16);
+  EXPECT_EQ(whole->parts[1].place.register_offset, 168u + 24);
+  EXPECT_FALSE(at(LocPiece::Kind::Register, 17, 256)) << "only its lower half is known";
+  EXPECT_FALSE(at(LocPiece::Kind::Register, 0, 128)) << "rax is too small";
   EXPECT_FALSE(at(LocPiece::Kind::Memory, 17, 64)) << "no address is in a vector register";
   EXPECT_FALSE(at(LocPiece::Kind::Register, 33, 64)) << "st0";
 }

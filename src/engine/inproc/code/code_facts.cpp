@@ -176,7 +176,7 @@ class Analysis {
     return offset >= 0 && size_t(offset) < sizeof(Registers) ? uint32_t(1) << (offset / 8) : 0;
   }
   static uint32_t vector_at(int16_t offset) {
-    const int32_t number = (offset - int32_t(sizeof(Registers))) / 8;
+    const int32_t number = (offset - int32_t(sizeof(Registers))) / int32_t(kVectorBytes);
     return offset >= int32_t(sizeof(Registers)) && number < int32_t(kVectors) ? uint32_t(1) << number : 0;
   }
   // Where it is not followed which register holds the context.

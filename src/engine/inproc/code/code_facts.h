@@ -29,7 +29,7 @@ struct CodeFacts {
   uint32_t loaded_words = 0;  // of them, those that the code itself reads, not a call
   bool unwinds = false;
   bool context_in_r6 = false;
-  // Vector registers whose lower halves are read, as bits; they lie behind Registers in the context.
+  // Vector registers of which something is read, as bits; they lie behind Registers in the context.
   uint32_t vectors = 0;
   bool needs_site = false;
   // By instruction: the map whose address (or whose value's) the 16-byte load stands for, or -1.

@@ -375,7 +375,8 @@ void Body::save_registers(uint32_t clobbered) {
       out_.mov(x86::qword_ptr(x86::rdx, in_slot(each.offset)), each.reg);
   for (uint32_t i = 0; i < kVectors; i++)
     if (facts_.vectors >> i & 1)
-      out_.movq(x86::qword_ptr(x86::rdx, int32_t(offsetof(Slot, vectors) + 8 * i)), x86::xmm(i));
+      out_.movups(x86::xmmword_ptr(x86::rdx, int32_t(offsetof(Slot, vectors) + kVectorBytes * i)),
+                  x86::xmm(i));
   if (facts_.needs_site) out_.mov(field(x86::rdx, offsetof(Slot, site)), x86::rax);
   save_stub_registers();
 }

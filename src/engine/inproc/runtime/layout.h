@@ -47,8 +47,8 @@ struct Registers {
   uint64_t r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 
-// Behind them in a context, 8 bytes each: what the kernel's context has not.
-inline constexpr uint32_t kVectors = 16;
+// Behind them in a context, 16 bytes each: what the kernel's context has not.
+inline constexpr uint32_t kVectors = 16, kVectorBytes = 16;
 
 // An entry that waits for its exit. A thread has a table of them at its slot's far end, in sets.
 struct OpenCall {
@@ -104,7 +104,7 @@ struct Slot {
     uint32_t size, end;
   } cleared, text;
   Registers registers;
-  uint64_t vectors[kVectors];  // the lower 8 bytes of xmm0 and on: where the context goes on
+  uint64_t vectors[kVectors * kVectorBytes / 8];  // xmm0 and on: where the context goes on
 };
 static_assert(sizeof(Slot) <= kSlotHeader);
 static_assert(offsetof(Slot, vectors) == offsetof(Slot, registers) + sizeof(Registers));
