@@ -130,6 +130,7 @@ Result<Compiled> generate(const lang::TypedProgram& program, const Inputs& input
   Status worst;  // what is wrong in one probe should not hide what is in the next
   for (uint32_t i = 0; i < program.probes.size(); i++) {
     auto formats = uint32_t(unit.out.plan.formats.size()), values = uint32_t(unit.out.plan.values.size());
+    unit.begin_probe();
     auto made = ProbeCodes(unit, i, cookie).run();
     if (!made && worst) worst = std::move(made);
     if (std::ranges::any_of(program.probes[i].attach_points,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "codegen/layout_of.h"
 #include "event/aggregate.h"
@@ -201,9 +202,8 @@ std::string Unit::marked_line(lang::Span span) const {
 }
 
 void Unit::problem(lang::Span span, const std::string& message) {
-  if (problem_) return;
-  problem_ = Error(place(span) + ": " + message);
-  if (inputs.diagnostics) inputs.diagnostics->error(span, message);
+  if (!problem_) problem_ = Error(place(span) + ": " + message);
+  if (inputs.diagnostics && !std::exchange(said_in_probe_, true)) inputs.diagnostics->error(span, message);
 }
 
 event::Layout Unit::layout(const lang::Type& type) const { return layout_of(type, typed, inputs.types); }

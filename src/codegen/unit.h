@@ -54,6 +54,8 @@ class Unit {
   std::string marked_line(lang::Span span) const;
   // Remembers the first problem; code after it is generated but never used.
   void problem(lang::Span span, const std::string& message);
+  // The first problem of each probe is said.
+  void begin_probe() { said_in_probe_ = false; }
   const std::optional<Error>& first_problem() const { return problem_; }
 
   event::Layout layout(const lang::Type& type) const;
@@ -69,6 +71,7 @@ class Unit {
   std::map<std::string, ScriptMap> script_maps_;
   std::optional<uint32_t> scratch_map_, probe_names_map_, zeroes_map_;
   std::optional<Error> problem_;
+  bool said_in_probe_ = false;
   bool asked_for_vma_layout_ = false;
   std::optional<VmaLayout> vma_layout_;
   std::optional<TaskLayout> task_layout_;
