@@ -26,8 +26,8 @@ struct PatchCoverage {
     std::vector<std::string> cases;  // the refused functions: name and reason in full
   };
   Part entries, exits;
-  // Functions whose first instruction stays as it is for a script that reads their arguments: where other tools
-  // can set and remove breakpoints meanwhile.
+  // Functions whose first instruction stays as it is for a script that reads their arguments: where other
+  // tools can set and remove breakpoints meanwhile.
   size_t beside = 0;
 };
 
