@@ -2,6 +2,7 @@
 //
 //   tight CALLS THREADS FILE [PAUSE]   Each thread on a core of its own. CALLS calls a thread in 20 pieces; the least and the
 //                              median time of a call in a piece, in nanoseconds, are written to FILE, a line a thread.
+//                              With TIGHT_HEAP in the environment the text is on the heap.
 //                              PAUSE milliseconds between the pieces, in which who reads events can catch up.
 // Compiled with -DLTTNG, the function reports a 32-byte event of LTTng-UST's at each call.
 #define _GNU_SOURCE
@@ -10,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,11 +59,12 @@ static void* run(void* argument) {
   CPU_SET(self->core, &cores);
   sched_setaffinity(0, sizeof cores, &cores);
   const uint64_t calls = self->calls / kPieces;
+  const char* const text = getenv("TIGHT_HEAP") ? strdup("a text of 15 ch") : "a text of 15 ch";
   uint64_t sum = 0;
   for (int piece = 0; piece < kPieces; piece++) {
     uint64_t begin = now(), key = 0;
     for (uint64_t i = 0; i < calls; i++) {
-      sum += work(key, "a text of 15 ch", (uint64_t)piece);
+      sum += work(key, text, (uint64_t)piece);
       if (++key == 1000) key = 0;
     }
     self->took[piece] = (double)(now() - begin) / (double)calls;
