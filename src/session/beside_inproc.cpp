@@ -30,11 +30,14 @@ Error meets(pid_t pid) {
 }
 
 // Which processes get the breakpoints: one, or all.
-std::vector<PatchedFile> patched_files(const std::vector<Attachment>& attachments) {
+std::vector<PatchedFile> patched_files(const std::vector<Attachment>& attachments, std::future<bool>& look) {
   std::set<std::optional<pid_t>> scopes;
   for (const Attachment& attachment : attachments)
     if (is_user_probe(attachment)) scopes.insert(attachment.pid);
-  if (scopes.contains(std::nullopt)) return engine::inproc::find_patched_files(std::nullopt);
+  if (scopes.contains(std::nullopt)) {
+    const bool is_at_work = look.valid() ? look.get() : engine::inproc::is_guardian_at_work();
+    return is_at_work ? engine::inproc::find_patched_files(std::nullopt) : std::vector<PatchedFile>();
+  }
   std::vector<PatchedFile> files;
   for (std::optional<pid_t> pid : scopes)
     std::ranges::move(engine::inproc::find_patched_files(pid), std::back_inserter(files));
@@ -78,10 +81,15 @@ void refuse_whole_returns(const std::vector<Attachment>& attachments, std::vecto
 
 }  // namespace
 
+std::future<bool> look_for_inproc() {
+  return std::async(std::launch::async, engine::inproc::is_guardian_at_work);
+}
+
 Result<engine::AttachReport> attach_beside_inproc(engine::Engine& engine,
-                                                  const std::vector<Attachment>& attachments) {
+                                                  const std::vector<Attachment>& attachments,
+                                                  std::future<bool>& look) {
   if (std::ranges::none_of(attachments, is_user_probe)) return engine.attach(attachments);
-  std::vector<AttachFailure> refused = find_meetings(attachments, patched_files(attachments));
+  std::vector<AttachFailure> refused = find_meetings(attachments, patched_files(attachments, look));
   if (refused.empty()) return engine.attach(attachments);
   refuse_whole_returns(attachments, refused);
   std::set<std::pair<size_t, size_t>> without;

@@ -110,7 +110,9 @@ class Session {
     return {};
   }
 
-  Status attach(ScriptProbes::Placement placement, bool is_inproc, const view::Writer& report);
+  // `look`: see beside_inproc.h.
+  Status attach(ScriptProbes::Placement placement, bool is_inproc, std::future<bool>& look,
+                const view::Writer& report);
 
   // Until something ends it. A script of only begin and end probes ends by itself.
   Status wait(Child* child, const std::optional<Target>& target, const view::Writer& report);
@@ -226,13 +228,14 @@ std::vector<ScriptProbes::PointFailure> whole_failures(const std::vector<engine:
   return failures;
 }
 
-Status Session::attach(ScriptProbes::Placement placement, bool is_inproc, const view::Writer& report) {
+Status Session::attach(ScriptProbes::Placement placement, bool is_inproc, std::future<bool>& look,
+                       const view::Writer& report) {
   for (const codegen::CodeUse& use : compiled_.uses) {
     has_events_ |= point(use).kind == ProbeKind::kSelf;
     if (request_.verbose) report("Trying to attach probe: " + point(use).text + "\n");
   }
   TRY(engine::AttachReport attached, is_inproc ? engine_.attach(placement.attachments)
-                                               : attach_beside_inproc(engine_, placement.attachments));
+                                               : attach_beside_inproc(engine_, placement.attachments, look));
   if (request_.verbose)
     for (const std::string& remark : attached.remarks) report("Attaching: " + remark + "\n");
   std::vector<ScriptProbes::PointFailure> failures = std::move(placement.failures);
@@ -614,6 +617,8 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
   std::unique_ptr<engine::Engine> engine =
       engines.make(chosen, scope_.pid, child_ ? &*child_ : nullptr, request_.follows_forks);
   if (!signals_) signals_.emplace();
+  std::future<bool> look;
+  if (!chosen.is_inproc && !scope_.pid) look = look_for_inproc();
   Session session(request_, *program_, compiled, *engine, output_, names_, unwinding, *signals_);
   if (Status loaded = session.load(); !loaded) {
     if (may_pass) return pass(chosen, loaded.error().message());
@@ -626,7 +631,7 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
   announce();
   if (request_.mode != ScriptMode::Run) return session.try_out(report_);
   TRY_STATUS(session.run_all(ProbeKind::kBegin));
-  TRY_STATUS(session.attach(std::move(placement), chosen.is_inproc, report_));
+  TRY_STATUS(session.attach(std::move(placement), chosen.is_inproc, look, report_));
   request_.on_attached();
   if (child_) TRY_STATUS(child_->release());
   return finish(session, returns);

@@ -4,7 +4,6 @@
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -23,7 +22,7 @@
 namespace uscope::engine::inproc {
 namespace {
 
-constexpr int kSocket = 3;  // the only fd that a guardian keeps, but for three that lead nowhere and its lock
+constexpr int kSocket = 3;  // the only fd that a guardian keeps, but for three that lead nowhere
 constexpr auto kLastPatience = std::chrono::seconds(30);
 
 Message answer(std::vector<uint8_t> body) { return {MessageKind::answer, std::move(body), Fd()}; }
@@ -114,17 +113,6 @@ void remove_at_end(Patient& patient) {
   }
 }
 
-// The file stays open as long as we live.
-void take_lock() {
-  const int file = ::memfd_create("guardian", MFD_CLOEXEC);
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = guardian_lock;
-  lock.l_len = 1;
-  if (file >= 0) (void)::fcntl(file, F_SETLK, &lock);
-}
-
 void become_guardian(int socket) {
   ::setsid();
   ::prctl(PR_SET_NAME, guardian_name);
@@ -141,7 +129,6 @@ void become_guardian(int socket) {
   // The target stands still while we work: on a busy machine that must not last for other programs' turns.
   sched_param first{.sched_priority = 1};
   if (::sched_setscheduler(0, SCHED_RR, &first) != 0) ::setpriority(PRIO_PROCESS, 0, -20);
-  take_lock();
   // The target's folder must not be kept busy either.
   if (::chdir("/") != 0) return;
 }

@@ -25,8 +25,11 @@ struct PatchedFile {
   bool covers(FileOffset offset) const;
 };
 
-// Of one process; or of all, which takes long, if a guardian is at work at all, which is quick to see. (A
-// process that was left behind by a guardian that was killed is found by its number only.)
+// Of one process, or of all, which takes long.
 std::vector<PatchedFile> find_patched_files(std::optional<pid_t> pid);
+
+// Whether it is worth looking: 5 us a process. (One that was left behind by a guardian that was killed is
+// found by its number only.)
+bool is_guardian_at_work();
 
 }  // namespace uscope::engine::inproc

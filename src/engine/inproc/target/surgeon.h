@@ -16,9 +16,6 @@ namespace uscope::engine::inproc {
 
 // What the process that does the work calls itself, so that others know it.
 inline constexpr const char* guardian_name = "uscope-guard";
-// The byte that it locks, of a file that is nobody else's: /proc/locks then shows at once whether one is at
-// work on the machine, in whatever container.
-inline constexpr int64_t guardian_lock = 0x6f637375;
 
 class Surgeon {
  public:
