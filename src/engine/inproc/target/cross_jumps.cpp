@@ -223,7 +223,7 @@ std::vector<x86::CodeRange> gaps_of(const WholeSearch& search) {
 
 }  // namespace
 
-bool leads_to(const x86::CodeRange& code, uint64_t from, uint64_t to) {
+Leads leads_to(const x86::CodeRange& code, uint64_t from, uint64_t to) {
   x86::Decoder decoder(code.bytes, code.address);
   for (;;) {
     const uint64_t at = decoder.position();
@@ -231,13 +231,15 @@ bool leads_to(const x86::CodeRange& code, uint64_t from, uint64_t to) {
     // What a walk through data soon comes across, and a walk through a compiler's code never.
     if (!instruction || instruction->kind == x86::Kind::unusual_transfer ||
         instruction->kind == x86::Kind::hlt)
-      return true;
+      return Leads::Maybe;
     const Bytes bytes = code.bytes.subspan(at - code.address);
-    if (bytes.size() > 1 && bytes[0] == 0 && bytes[1] == 0) return true;
+    if (bytes.size() > 1 && bytes[0] == 0 && bytes[1] == 0) return Leads::Maybe;
     // Prefixes may stand before what was found.
     if (!instruction->covers(from)) continue;
-    if (instruction->rip_relative) return instruction->memory_target == to;
-    return instruction->relative_size != 0 && instruction->target == to;
+    const bool leads = instruction->rip_relative
+                           ? instruction->memory_target == to
+                           : instruction->relative_size != 0 && instruction->target == to;
+    return leads ? Leads::Yes : Leads::No;
   }
 }
 

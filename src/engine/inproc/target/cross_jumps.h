@@ -58,7 +58,8 @@ std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> data,
 std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors);
 
 // Whether the instruction at `from`, found by walking through `code` from its start, leads to `to`. Where the
-// walk meets what no compiler writes, it may have gone astray in data: then yes, to be safe.
-bool leads_to(const x86::CodeRange& code, uint64_t from, uint64_t to);
+// walk meets what no compiler writes, it may have gone astray in data.
+enum class Leads : uint8_t { No, Maybe, Yes };
+Leads leads_to(const x86::CodeRange& code, uint64_t from, uint64_t to);
 
 }  // namespace uscope::engine::inproc

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/parallel.h"
@@ -20,6 +21,8 @@ using x86::Window;
 // entries is cheaper than following the flow of each.
 constexpr size_t kMany = 200;
 constexpr size_t kGroupsAtOnce = 64;
+
+constexpr std::array<uint8_t, 10> kPrefixes = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0xf0, 0xf2, 0xf3};
 
 // What short jumps may reach lies this far around at most.
 constexpr uint64_t kAround = 512;
@@ -49,7 +52,7 @@ class ImagePlanner {
   std::optional<FunctionPlan> plan_refused_entry(const Group& group);
   void take_over(Group& group, FunctionPlan&& by_entry);
   std::vector<CrossJump> find_jumps(std::span<const Interior> interiors) const;
-  bool is_branch(uint64_t from, uint64_t to) const;
+  Leads leads(uint64_t from, uint64_t to) const;
   bool is_pointer(const CrossJump& jump) const;
   bool is_known(const CrossJump& jump) const;
   bool counts(const CrossJump& jump, const FunctionPlan& plan) const;
@@ -164,25 +167,29 @@ std::optional<uint64_t> way_into(std::span<const uint64_t> ways_in, const Interi
   return way != ways_in.end() && *way < inside.end ? std::optional(*way) : std::nullopt;
 }
 
-// Whether an instruction begins where a jump leads.
-bool begins_instruction(const Draft& draft, uint64_t address) {
-  return std::ranges::any_of(draft.window.instructions,
-                             [&](const x86::Instruction& i) { return i.address == address; }) ||
-         std::ranges::any_of(draft.probes, [&](const PlannedProbe& probe) {
+// Where an instruction begins, or behind its prefix, over which hand-written code jumps (`lock`).
+bool is_start(const Window& window, Bytes bytes, std::span<const PlannedProbe> probes, uint64_t address) {
+  auto starts = [&](const x86::Instruction& i) {
+    const uint64_t at = i.address - window.start;
+    return i.address == address ||
+           (i.address + 1 == address && at < bytes.size() && std::ranges::count(kPrefixes, bytes[at]) != 0);
+  };
+  return std::ranges::any_of(window.instructions, starts) ||
+         std::ranges::any_of(probes, [&](const PlannedProbe& probe) {
            return probe.behind && address == probe.address.value - probe.behind->last_length;
          });
 }
 
 bool is_plausible(const FunctionPlan& plan, const CrossJump& jump) {
   return !jump.is_guess || std::ranges::any_of(plan.drafts, [&](const Draft& draft) {
-    return begins_instruction(draft, jump.to);
+    return is_start(draft.window, draft.bytes, draft.probes, jump.to);
   });
 }
 
 // Code that no function is known for may hold anything.
-bool ImagePlanner::is_branch(uint64_t from, uint64_t to) const {
+Leads ImagePlanner::leads(uint64_t from, uint64_t to) const {
   auto around = facts_.code_around(ImageAddr{from});
-  return !around || leads_to(*around, from, to);
+  return around ? leads_to(*around, from, to) : Leads::Maybe;
 }
 
 bool ImagePlanner::is_pointer(const CrossJump& jump) const {
@@ -190,16 +197,15 @@ bool ImagePlanner::is_pointer(const CrossJump& jump) const {
          std::ranges::none_of(text_, [&](const CodeRange& range) { return range.contains(jump.from); });
 }
 
-// More than what may be a table's entry, or an instruction among data.
+// More than what may be a table's entry.
 bool ImagePlanner::is_known(const CrossJump& jump) const {
   return !jump.is_guess || is_pointer(jump) ||
-         (is_searched(text_, jump.from, jump.to) && is_branch(jump.from, jump.to));
+         (is_searched(text_, jump.from, jump.to) && leads(jump.from, jump.to) != Leads::No);
 }
 
-// A guess is not heard where a function's own flow tells more.
+// What may be a table's entry is not heard where a function's own flow tells more.
 bool ImagePlanner::counts(const CrossJump& jump, const FunctionPlan& plan) const {
-  if (!jump.is_guess) return true;
-  return plan.is_by_entry_alone || is_pointer(jump) ? is_plausible(plan, jump) : is_known(jump);
+  return is_plausible(plan, jump) && (plan.is_by_entry_alone || is_known(jump));
 }
 
 const WholeSearch& ImagePlanner::whole() {
@@ -210,8 +216,12 @@ const WholeSearch& ImagePlanner::whole() {
 std::vector<CrossJump> ImagePlanner::find_jumps(std::span<const Interior> interiors) const {
   CrossJumpSearch search;
   search.text = text_;
-  search.is_branch = [&](uint64_t from, uint64_t to) { return is_branch(from, to); };
+  search.is_branch = [&](uint64_t from, uint64_t to) { return leads(from, to) != Leads::No; };
   std::vector<CrossJump> found = find_cross_jumps(search, interiors);
+  for (CrossJump& jump : found) jump.is_guess = leads(jump.from, jump.to) != Leads::Yes;
+  // What is looked at for one function alone counts among many.
+  std::erase_if(
+      found, [&](const CrossJump& jump) { return jump.is_guess && !is_searched(text_, jump.from, jump.to); });
   if (!facts_.is_fixed()) return found;
   const std::vector<CrossJump> pointers = find_pointers(facts_.data(), interiors);
   found.insert(found.end(), pointers.begin(), pointers.end());
@@ -384,6 +394,7 @@ void ImagePlanner::check_last() {
     const bool is_hit = std::ranges::any_of(jumps, [&](const CrossJump& jump) {
       const Interior inside = interior_of(patch.window.start, size, patch.probes);
       if (jump.to >= inside.begin && jump.to < inside.end) {
+        if (jump.is_guess && !is_start(patch.window, patch.bytes, patch.probes, jump.to)) return false;
         return std::ranges::none_of(groups_at(patch.window.start),
                                     [&](const Group* group) { return is_own(*group, jump); });
       }

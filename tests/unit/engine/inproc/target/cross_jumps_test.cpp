@@ -59,7 +59,9 @@ TEST(CrossJumps, EveryKindIsFound) {
   const std::vector<Interior> inside = {{target - 1, target + 3}};
   CrossJumpSearch search;
   search.text = {code.range()};
-  search.is_branch = [&](uint64_t from, uint64_t to) { return leads_to(code.range(), from, to); };
+  search.is_branch = [&](uint64_t from, uint64_t to) {
+    return leads_to(code.range(), from, to) != Leads::No;
+  };
   const std::vector<uint64_t> expected = {kBase + 0x10,  kBase + 0x20,  kBase + 0x30, kBase + 0x41,
                                           target - 0x20, target + 0x20, target + 0x30};
   EXPECT_EQ(sources(find_cross_jumps(search, inside)), expected);
@@ -74,17 +76,17 @@ TEST(CrossJumps, EveryKindIsFound) {
 TEST(CrossJumps, WhatOnlyLooksLikeABranchIsNone) {
   Code code(0x100);
   code.put(kBase + 0x10, {0xb8, 0xeb, 0x0d, 0x00, 0x00});  // mov $0xdeb, %eax: holds `jmp +13`
-  EXPECT_FALSE(leads_to(code.range(), kBase + 0x11, kBase + 0x20));
+  EXPECT_EQ(leads_to(code.range(), kBase + 0x11, kBase + 0x20), Leads::No);
   code.put(kBase + 0x30, {0x3e, 0x75, 0xed});  // a prefix before jne
-  EXPECT_TRUE(leads_to(code.range(), kBase + 0x31, kBase + 0x20));
-  EXPECT_FALSE(leads_to(code.range(), kBase + 0x31, kBase + 0x21));
+  EXPECT_EQ(leads_to(code.range(), kBase + 0x31, kBase + 0x20), Leads::Yes);
+  EXPECT_EQ(leads_to(code.range(), kBase + 0x31, kBase + 0x21), Leads::No);
 }
 
 TEST(CrossJumps, AWalkThroughDataIsNotBelieved) {
   Code code(0x100);
   code.put(kBase + 0x04, {0x00, 0x00, 0x00, 0x00});
   code.put(kBase + 0x10, {0xb8, 0xeb, 0x0d, 0x00, 0x00});
-  EXPECT_TRUE(leads_to(code.range(), kBase + 0x11, kBase + 0x20));
+  EXPECT_EQ(leads_to(code.range(), kBase + 0x11, kBase + 0x20), Leads::Maybe);
   // Byte by byte then, as a guess.
   const auto found = find_all_jumps({{code.range()}, {{code.range(), true}}, {}},
                                     std::vector<Interior>{{kBase + 0x20, kBase + 0x21}});
