@@ -125,7 +125,7 @@ Result<std::vector<Location>> result_places(const ImageSymbols& image, ImageAddr
   std::vector<Location> places;
   if (function->language != Language::Go) {
     TRY(Location place, native_place(image, *function));
-    if (use.is_in_doubt(entry, function->is_by_gcc) && !use.is_proven(entry, place))
+    if (use.is_in_doubt(entry, function->is_by_gcc) && !use.is_proven(entry, place, function->is_by_gcc))
       return fail(
           "is not certain: the compiler saw all callers of the function and may have dropped its result, "
           "which "

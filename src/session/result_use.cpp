@@ -98,11 +98,11 @@ bool ResultUse::writes(ImageAddr entry, x86::RegisterSet wanted) const {
   return (written & wanted) == wanted;
 }
 
-bool ResultUse::is_proven(ImageAddr entry, const image::Location& place) const {
+bool ResultUse::is_proven(ImageAddr entry, const image::Location& place, bool by_gcc) const {
   x86::RegisterSet wanted = registers_of(place);
   if (wanted == 0) return true;  // in memory that the caller has made
-  // A caller may keep something of its own in a register that it knows the function to leave alone.
-  if (!writes(entry, wanted)) return false;
+  // gcc's callers may keep something of their own in a register that they know the function to leave alone.
+  if (by_gcc && !writes(entry, wanted)) return false;
   find_calls();
   if (std::ranges::binary_search(loaded_, entry.value)) return true;
   if (!image_.is_elf()) return false;

@@ -20,7 +20,7 @@ class ResultUse {
   // the copy that it changes (work.isra.0).
   bool is_in_doubt(ImageAddr entry, bool by_gcc) const;
   // Every register of the place is read by some caller, or the function is called through a pointer.
-  bool is_proven(ImageAddr entry, const image::Location& place) const;
+  bool is_proven(ImageAddr entry, const image::Location& place, bool by_gcc) const;
 
  private:
   struct Call {
