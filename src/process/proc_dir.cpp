@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -37,6 +38,10 @@ bool is_dead_thread(pid_t pid, pid_t tid) {
 }
 
 pid_t living_thread(pid_t pid) {
+  // A thread that has exited has no program any more; to ask for that is ten times as fast as reading its
+  // state.
+  char path[1];
+  if (::readlink(fmt::format("/proc/{}/exe", pid).c_str(), path, sizeof path) >= 0) return pid;
   if (!is_dead_thread(pid, pid)) return pid;
   for (pid_t tid : thread_ids(pid))
     if (!is_dead_thread(pid, tid)) return tid;
