@@ -61,15 +61,41 @@ std::string names_of(const std::vector<Point>& points) {
   return text;
 }
 
+// Takes out the points that `is_kept` does not hold for.
+template <typename IsKept>
+std::vector<Point> take_out(std::vector<Point>& points, IsKept is_kept) {
+  auto others = std::ranges::stable_partition(points, is_kept);
+  std::vector<Point> left_out(std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  points.erase(others.begin(), others.end());
+  return left_out;
+}
+
+// Beside functions whose results are known, those whose are not. Where there are only such, the first is an
+// error when its result is read.
+void leave_out_unknown(std::vector<Point>& points, Span span, const TypeSource& types,
+                       Diagnostics& diagnostics) {
+  std::string reason;
+  std::vector<Point> left_out = take_out(points, [&](const Point& point) {
+    std::string why = types.why_no_result(point.spec);
+    if (reason.empty()) reason = why;
+    return why.empty();
+  });
+  if (left_out.empty()) return;
+  if (points.empty()) {
+    points = std::move(left_out);
+    return;
+  }
+  diagnostics.warning(
+      span, fmt::format("`retval`: {} of {} functions are left out: {}; of the first, it {}", left_out.size(),
+                        left_out.size() + points.size(), names_of(left_out), reason));
+}
+
 // Numbers of different kinds become integers; beside them, what is no number is left out.
 void settle_results(std::vector<Point>& points, Span span, Diagnostics& diagnostics) {
   auto is_like_first = [&](const Point& point) { return point.result == points.front().result; };
   if (std::ranges::all_of(points, is_like_first) || std::ranges::none_of(points, is_number)) return;
   size_t all = points.size();
-  std::vector<Point> left_out;
-  auto others = std::ranges::stable_partition(points, is_number);
-  left_out.assign(std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
-  points.erase(others.begin(), others.end());
+  std::vector<Point> left_out = take_out(points, is_number);
   if (!left_out.empty())
     diagnostics.warning(span, fmt::format("`retval`: {} of {} functions are left out, as what they return is "
                                           "no number: {}; probe them by themselves",
@@ -126,7 +152,10 @@ void split_probes(TypedProgram& program, const TypeSource& types, Diagnostics& d
       auto result = has_types ? types.return_type(spec) : std::nullopt;
       points.push_back({std::move(spec), std::move(result)});
     }
-    if (has_types) settle_results(points, probe.span, diagnostics);
+    if (has_types) {
+      settle_results(points, probe.span, diagnostics);
+      leave_out_unknown(points, probe.span, types, diagnostics);
+    }
     auto groups = group_by_values(std::move(points), reads, types);
     auto result_of = [&](const Group& group) -> std::optional<Type> {
       if (reads.result && program.settings.as_bpftrace) return Type::uint64();

@@ -48,6 +48,8 @@ class TypeSource {
   // Variables in scope there.
   virtual std::optional<std::vector<NamedValue>> locals(const AttachSpec& probe) const = 0;
   virtual std::optional<Type> return_type(const AttachSpec& probe) const = 0;
+  // Why what the function returns cannot be told, though it returns something; empty: it can.
+  virtual std::string why_no_result(const AttachSpec&) const { return {}; }
   // A global variable's type, for uaddr() and bare names.
   virtual std::optional<Type> global(const AttachSpec& probe, std::string_view name) const = 0;
 };

@@ -364,6 +364,13 @@ std::optional<lang::Type> ScriptTypes::return_type(const AttachSpec& probe) cons
   return lang::Type::tuple(types);
 }
 
+std::string ScriptTypes::why_no_result(const AttachSpec& probe) const {
+  auto at = site(probe);
+  if (!at) return {};
+  auto places = result_places(*at->image, at->address, result_use(*at->image));
+  return places ? std::string() : places.error().message();
+}
+
 std::optional<lang::Type> ScriptTypes::global(const AttachSpec& probe, std::string_view name) const {
   auto at = site(probe);
   auto variable = at ? at->image->debug_info().global(name) : std::nullopt;

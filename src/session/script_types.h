@@ -46,6 +46,7 @@ class ScriptTypes final : public lang::TypeSource {
   std::optional<std::vector<lang::NamedValue>> arguments(const lang::AttachSpec& probe) const override;
   std::optional<std::vector<lang::NamedValue>> locals(const lang::AttachSpec& probe) const override;
   std::optional<lang::Type> return_type(const lang::AttachSpec& probe) const override;
+  std::string why_no_result(const lang::AttachSpec& probe) const override;
   std::optional<lang::Type> global(const lang::AttachSpec& probe, std::string_view name) const override;
 
  private:
