@@ -2,7 +2,7 @@
 // copied meanwhile.
 //
 //	go_times goroutines N   N goroutines, each calls each function a few times; prints how many changed threads
-//	go_times calls N        the same
+//	go_times calls N        the same, without a word on threads: with few goroutines that is chance
 package main
 
 import (
@@ -86,5 +86,9 @@ func main() {
 		}()
 	}
 	all.Wait()
-	fmt.Printf("CALL moved=%v grown=%v\n", moved > 0, grown == int64(3*count))
+	if os.Args[1] == "goroutines" {
+		fmt.Printf("CALL moved=%v grown=%v\n", moved > 0, grown == int64(3*count))
+	} else {
+		fmt.Printf("CALL grown=%v\n", grown == int64(3*count))
+	}
 }
