@@ -179,12 +179,12 @@ TEST(Reading, NeverMakesTheStackGrow) {
 // A stack without C library's structure on top, and one that ends right behind what is asked for.
 TEST_P(ReadingEitherWay, FromAStackOfTheProgramsOwn) {
   Texts texts(kText, GetParam());
-  constexpr size_t kStack = 64 * 4096;
+  constexpr size_t kStack = 64 * 4096, kBehind = 4 * 4096;
   auto* stack = static_cast<char*>(
-      mmap(nullptr, kStack + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      mmap(nullptr, kStack + kBehind, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(stack, MAP_FAILED);
   char* top = stack + kStack - 64;
-  mprotect(stack + kStack, 4096, PROT_NONE);
+  mprotect(stack + kStack, kBehind, PROT_NONE);
   std::memset(top, 'x', 64);
   asm volatile(
       "mov %%rsp, %%rbx\n mov %[top], %%rsp\n mov %[top], %%rdi\n mov $1, %%esi\n call *%[take]\n"
@@ -194,7 +194,7 @@ TEST_P(ReadingEitherWay, FromAStackOfTheProgramsOwn) {
       : "rbx", "rax", "rdi", "rsi", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory");
   EXPECT_EQ(texts.of(1), "");
   EXPECT_EQ(texts.of(2), "");
-  munmap(stack, kStack + 4096);
+  munmap(stack, kStack + kBehind);
 }
 
 // The first lookup knows the text's length, the second finds out for itself how far the key is not zero.
