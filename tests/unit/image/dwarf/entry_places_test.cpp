@@ -137,9 +137,10 @@ INSTANTIATE_TEST_SUITE_P(Compilers, CPlaces,
                          ::testing::Values("gcc -O0 -gdwarf-4", "gcc -O0 -gdwarf-5 -fomit-frame-pointer",
                                            "gcc -O1 -gdwarf-5", "gcc -O2 -gdwarf-4", "gcc -O2 -gdwarf-5",
                                            "gcc -Og -gdwarf-5", "gcc -O3 -gdwarf-5 -static",
-                                           "clang -O0 -gdwarf-4", "clang -O0 -gdwarf-5 -fomit-frame-pointer",
-                                           "clang -O1 -gdwarf-5", "clang -O2 -gdwarf-4",
-                                           "clang -O2 -gdwarf-5 -no-pie", "clang-16 -O2 -gdwarf-5"));
+                                           "clang-14 -O0 -gdwarf-4",
+                                           "clang-14 -O0 -gdwarf-5 -fomit-frame-pointer",
+                                           "clang-14 -O1 -gdwarf-5", "clang-14 -O2 -gdwarf-4",
+                                           "clang-14 -O2 -gdwarf-5 -no-pie", "clang-16 -O2 -gdwarf-5"));
 
 class CppPlaces : public ::testing::TestWithParam<std::string> {};
 TEST_P(CppPlaces, hold_at_the_entry) {
@@ -151,8 +152,8 @@ TEST_P(CppPlaces, hold_at_the_entry) {
 }
 INSTANTIATE_TEST_SUITE_P(Compilers, CppPlaces,
                          ::testing::Values("g++ -O0 -gdwarf-4", "g++ -O0 -gdwarf-5", "g++ -O2 -gdwarf-5",
-                                           "clang++ -O0 -gdwarf-5", "clang++ -O2 -gdwarf-4",
-                                           "clang++ -O2 -gdwarf-5"));
+                                           "clang++-14 -O0 -gdwarf-5", "clang++-14 -O2 -gdwarf-4",
+                                           "clang++-14 -O2 -gdwarf-5"));
 
 class RustPlaces : public ::testing::TestWithParam<std::string> {};
 TEST_P(RustPlaces, hold_at_the_entry) {

@@ -44,8 +44,8 @@ TEST_P(Functions, are_found_by_address_with_their_parameters) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Compilers, Functions,
-                         ::testing::Values("gcc -O0 -gdwarf-4", "gcc -O2 -gdwarf-5", "clang -O0 -gdwarf-5",
-                                           "clang -O2 -gdwarf-4"));
+                         ::testing::Values("gcc -O0 -gdwarf-4", "gcc -O2 -gdwarf-5", "clang-14 -O0 -gdwarf-5",
+                                           "clang-14 -O2 -gdwarf-4"));
 
 }  // namespace
 }  // namespace uscope::image::dwarf::testing

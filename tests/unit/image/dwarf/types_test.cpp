@@ -136,8 +136,8 @@ TEST_P(Types, and_globals_have_places) {
 
 INSTANTIATE_TEST_SUITE_P(Compilers, Types,
                          ::testing::Values("g++ -gdwarf-4", "g++ -gdwarf-5", "g++ -gdwarf-3",
-                                           "clang++ -gdwarf-4 -fstandalone-debug",
-                                           "clang++ -gdwarf-5 -fstandalone-debug",
+                                           "clang++-14 -gdwarf-4 -fstandalone-debug",
+                                           "clang++-14 -gdwarf-5 -fstandalone-debug",
                                            "g++ -gdwarf-4 -fdebug-types-section",
                                            "g++ -gdwarf-5 -fdebug-types-section", "g++ -gdwarf-5 -gz=zlib",
                                            "g++ -gdwarf-4 -gz=zlib-gnu",
