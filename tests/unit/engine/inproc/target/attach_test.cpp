@@ -117,8 +117,9 @@ TEST(InprocTarget, EveryCallPassesOneExit) {
     const uint64_t rounds = tally->rounds;
     while (tally->rounds < rounds + 20) std::this_thread::yield();
     attached.detach();
-    // Calls that were under way when the patches came and went.
-    auto near = [](uint64_t a, uint64_t b) { return (a > b ? a - b : b - a) <= 2; };
+    // Calls that were under way when the patches came and went: of two threads and their handlers, at both
+    // ends, and counted twice in the last.
+    auto near = [](uint64_t a, uint64_t b) { return (a > b ? a - b : b - a) <= 16; };
     EXPECT_GT(attached.count(5), 1000u);
     EXPECT_PRED2(near, attached.count(5), attached.count(6) + attached.count(7));
     EXPECT_PRED2(near, attached.count(8), attached.count(9));
