@@ -273,7 +273,7 @@ Result<EndedThreadsRequest> decode_ended_threads_request(Bytes body) {
   request.private_memory = reader.read<ProcessAddr>();
   request.shared = reader.read<ProcessAddr>();
   auto numbers = read_all<uint32_t>(reader);
-  if (!numbers) return fail(cut_off());
+  if (!reader || !numbers) return fail(cut_off());
   request.numbers = std::move(*numbers);
   return request;
 }
@@ -292,6 +292,7 @@ Result<EndedThreads> decode_ended_threads(Bytes body) {
   if (!numbers) return fail(cut_off());
   ended.numbers = std::move(*numbers);
   ended.stopped_ns = reader.u64();
+  if (!reader) return fail(cut_off());
   return ended;
 }
 
