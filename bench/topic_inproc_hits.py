@@ -21,7 +21,6 @@ SCRIPTS = [
     ("entry-to-exit latency histogram by the engine's own pairing", "uretprobe:{work} {{ @ = hist(took); }}", 42, False),
     ("str(arg1) of 16 bytes, a constant of the program, as a map's key", "uprobe:{work} {{ @[str(arg1)] = count(); }}", 60, False),
 ]
-ON_HEAP = "str(arg1) of 16 bytes on the heap, as a map's key"
 EVENT = 'uprobe:{work} {{ printf("%d %d %d %d\\n", arg0, arg1, arg2, arg0); }}'
 
 
@@ -121,7 +120,7 @@ def scripts(bench, tight):
 def heap_text(bench, tight):
     """Where the kernel lets a load fail, any memory is read by loads; elsewhere by a system call."""
     script = "uprobe:{work} {{ @[str(arg1)] = count(); }}"
-    added = Added(bench, tight, ON_HEAP)
+    added = Added(bench, tight, "str(arg1) of 16 bytes on the heap, as a map's key")
     heap = {**os.environ, "TIGHT_HEAP": "1"}
     added.add("uscope inproc", least_and_medians(tight, 3, ours(tight, "inproc", script, CALLS["own"] // 4), env=heap))
     said = subprocess.run([*map(str, ours(tight, "inproc", script, 20)), "-v"], capture_output=True, text=True).stderr
