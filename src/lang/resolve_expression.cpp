@@ -111,7 +111,7 @@ Type Resolver::identifier(Expr& expr) {
     return Type();
   }
   if (scope_->attach_points && !scope_->attach_points->empty()) {
-    if (auto global = types_.global(scope_->attach_points->front(), name)) return *global;
+    if (auto global = types_.global(scope_->attach_points->front(), name)) return read(expr, *global);
   }
   if (auto of_kernel = types_.find_kernel_constant(name)) {
     expr.node = IntLiteral{static_cast<uint64_t>(of_kernel->value), of_kernel->value < 0, name};
@@ -255,7 +255,7 @@ Type Resolver::result_type(const Expr& expr) {
       break;
   }
   if (!known->is_scalar()) return Type::uint64();
-  return known->is_reference() ? Type::pointer(known->pointee(), known->address_space()) : known->as_read();
+  return known->is_reference() ? Type::pointer(known->pointee(), known->address_space()) : read(expr, *known);
 }
 
 Type Resolver::variable(Expr& expr, Variable& node) {
@@ -323,7 +323,7 @@ Type Resolver::unary(Expr& expr, Unary& node) {
           error(expr.span, "Can not dereference a void pointer, cast it first");
           return Type();
         }
-        return to.is(TypeKind::kPointer) ? to.in_space(type.address_space()) : to.as_read();
+        return to.is(TypeKind::kPointer) ? to.in_space(type.address_space()) : read(expr, to);
       }
       return type.is_integer() ? Type::uint64() : wrong();
     case UnaryOp::kAddressOf:
@@ -480,8 +480,9 @@ Type Resolver::if_expression(Expr& expr, If& node) {
 }
 
 Type Resolver::cast(Expr& expr, Cast& node) {
-  Type from = expression(*node.operand);
   Type to = resolve(node.type);
+  if (to.is(TypeKind::kInt)) narrowed_ = node.operand.get();
+  Type from = expression(*node.operand);
   if (!to.known() || !from.known()) return to;
   if (from.casts_to_integer()) from = integer_of(from);
   if (to.is(TypeKind::kArray) && to.count() == 0) {
@@ -525,10 +526,20 @@ Type Resolver::cast(Expr& expr, Cast& node) {
   return to;
 }
 
+// Of a wider number a half would be shown for the whole, if it is not asked for by a cast.
+Type Resolver::read(const Expr& expr, const Type& type) {
+  if (!type.is(TypeKind::kInt) || type.size() <= 8) return type;
+  if (&expr == narrowed_) return Type::integer(64, type.is_signed());
+  if (Diagnostic* said =
+          error(expr.span, fmt::format("A number of {} bytes: a script's have 8", type.size())))
+    said->hint = "Print the struct or array that holds it, or cast it: (uint64) is its lower half.";
+  return Type();
+}
+
 // A C++ reference stands for what it refers to, as it does in the program.
 Type Resolver::field(Expr& expr, Field& node) {
   Type type = field_itself(expr, node);
-  if (!type.is_reference()) return type.as_read();
+  if (!type.is_reference()) return read(expr, type);
   if (node.is_reference || type.pointee().size() == 0)
     return Type::pointer(type.pointee(), type.address_space());
   auto holder = std::make_unique<Expr>();
@@ -629,9 +640,9 @@ Type Resolver::index(Expr& expr, Index& node) {
     }
     const Type& element = object.element();
     bool is_of_kernel = element.is(TypeKind::kPointer) && element.address_space() == AddressSpace::kKernel;
-    return is_of_kernel ? element.in_space(origin(*node.object, element)) : element.as_read();
+    return is_of_kernel ? element.in_space(origin(*node.object, element)) : read(expr, element);
   }
-  if (object.is(TypeKind::kPointer)) return object.pointee().as_read();
+  if (object.is(TypeKind::kPointer)) return read(expr, object.pointee());
   if (object.is(TypeKind::kString)) return Type::int8();
   error(expr.span,
         fmt::format("The array index operator [] can only be used on arrays, pointers, and tuples, found "

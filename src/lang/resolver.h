@@ -83,6 +83,7 @@ class Resolver {
   Type ternary(Expr& expr, Ternary& node);
   Type cast(Expr& expr, Cast& node);
   Type field(Expr& expr, Field& node);
+  Type read(const Expr& expr, const Type& type);
   Type field_itself(Expr& expr, Field& node);
   Type tuple_index(Expr& expr, TupleIndex& node);
   Type index(Expr& expr, Index& node);
@@ -142,6 +143,7 @@ class Resolver {
   Scope* scope_ = nullptr;
   std::map<std::string, StructLayout> layouts_;  // found in the program so far
   std::set<const Expr*> mapped_calls_;           // aggregates that are assigned to a map, where they belong
+  const Expr* narrowed_ = nullptr;               // cast to a number that a script can have
   std::set<std::string> unstable_;               // features that were warned of
   bool last_round_ = false;
   bool changed_ = false;

@@ -102,9 +102,8 @@ void settle_results(std::vector<Point>& points, Span span, Diagnostics& diagnost
                                           left_out.size(), all, names_of(left_out)));
   if (std::ranges::all_of(points, is_like_first)) return;
   for (Point& point : points)
-    point.result =
-        point.result ? Type::integer(unsigned(point.result->as_read().size() * 8), point.result->is_signed())
-                     : Type::uint64();
+    point.result = point.result ? Type::integer(unsigned(point.result->size() * 8), point.result->is_signed())
+                                : Type::uint64();
 }
 
 // arg0 and so on of static probes, which are registers' contents or floating-point numbers.

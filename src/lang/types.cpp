@@ -75,11 +75,6 @@ Type Type::reference(Type to, AddressSpace space) {
   return type;
 }
 
-Type Type::as_read() const {
-  if (is(TypeKind::kInt) && size_ > 8) return integer(64, signed_);
-  return *this;
-}
-
 Type Type::array(Type of, uint64_t count, uint64_t element_size) {
   Type type(TypeKind::kArray, count * element_size);
   type.count_ = count;

@@ -119,9 +119,6 @@ class Type {
 
   bool is(TypeKind kind) const { return kind_ == kind; }
   bool is_reference() const { return reference_; }
-  // What an expression makes of it: a 128-bit integer of the program, which only whole structs and arrays
-  // show, is read as C converts it to 64 bits.
-  Type as_read() const;
   bool known() const { return kind_ != TypeKind::kNone; }
   bool is_integer() const { return kind_ == TypeKind::kInt || kind_ == TypeKind::kEnum; }
   bool is_scalar() const { return is_integer() || kind_ == TypeKind::kBool || kind_ == TypeKind::kPointer; }

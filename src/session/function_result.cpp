@@ -87,6 +87,8 @@ std::string why_unknown(const Type& type) {
 Result<Location> native_place(const ImageSymbols& image, const Function& function) {
   auto lookup = types_of(image);
   const Type& type = strip_aliases(lookup(function.return_type), lookup);
+  if (type.kind == Type::Kind::Integer && type.size > 8)
+    return fail("is a number of " + std::to_string(type.size) + " bytes, and a script's have 8");
   std::optional<Location> place;
   if (function.language == Language::Rust)
     place = image::rust_result(function.return_type, lookup);

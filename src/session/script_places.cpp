@@ -1,7 +1,5 @@
 #include "session/script_places.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
 #include "image/elf/symbols.h"
@@ -89,21 +87,11 @@ uint64_t register_size(const symbols::ImageSymbols& image, image::TypeId id) {
   return type.size <= 8 || is_one ? type.size : no_vector;
 }
 
-// A script's numbers have eight bytes: of a wider one a half would be shown for the whole.
-Status check_width(const symbols::ImageSymbols& image, image::TypeId id) {
-  auto lookup = [&image](image::TypeId of) -> const image::Type& { return image.debug_info().type(of); };
-  const image::Type& type = strip_aliases(lookup(id), lookup);
-  if (type.kind != image::Type::Kind::Integer || type.size <= 8) return {};
-  return fail(fmt::format("it is a number of {} bytes, and a script's have 8", type.size));
-}
-
 Result<ArgumentPlace> find_place(const ScriptTypes::Place& site,
                                  const std::vector<image::dwarf::Variable>& variables, std::string_view name,
                                  std::optional<uint32_t> vector_offset) {
   for (const auto& variable : variables) {
     if (variable.name != name) continue;
-    if (auto fits = check_width(*site.image, variable.type); !fits)
-      return fail(std::move(fits.error()).while_doing("`" + variable.name + "`"));
     auto place =
         to_place(variable.location, site.address, vector_offset, register_size(*site.image, variable.type));
     if (!place) return fail(std::move(place.error()).while_doing("`" + variable.name + "`"));
@@ -250,9 +238,6 @@ Result<std::vector<ArgumentPlace>> ScriptPlaces::results(const lang::AttachSpec&
   std::vector<ArgumentPlace> places;
   auto types = result_types(*site->image, site->address);
   for (const image::Location& location : locations) {
-    if (types && places.size() < types->size())
-      if (auto fits = check_width(*site->image, (*types)[places.size()]); !fits)
-        return fail(without_subject(fits.error().message()));
     uint64_t size =
         types && places.size() < types->size() ? register_size(*site->image, (*types)[places.size()]) : 8;
     auto place = to_place(location, site->address, vector_offset_, size);

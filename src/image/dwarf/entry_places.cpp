@@ -38,6 +38,25 @@ bool is_go_register(uint32_t number) {
   return is_argument_register(number) || number == 3 || number == 11 || (number >= 17 && number <= 31);
 }
 
+// What is spread over several registers is passed in the order of the convention. gcc may say another: of
+// registers between which the function's first instructions move the parts.
+bool are_in_passing_order(const std::vector<LocPiece>& pieces) {
+  constexpr uint32_t kIntegers[] = {5, 4, 1, 2, 8, 9};  // rdi, rsi, rdx, rcx, r8, r9
+  int64_t last_integer = -1, last_vector = -1;
+  for (const LocPiece& piece : pieces) {
+    if (piece.kind != LocPiece::Kind::Register) continue;
+    const uint32_t number = piece.ops[0].number;
+    const auto* found = std::ranges::find(kIntegers, number);
+    const bool is_vector = number >= 17;
+    if (!is_vector && found == std::end(kIntegers)) continue;
+    int64_t& last = is_vector ? last_vector : last_integer;
+    const int64_t rank = is_vector ? number : found - std::begin(kIntegers);
+    if (rank < last) return false;
+    last = rank;
+  }
+  return true;
+}
+
 LocPiece memory(uint32_t base, int64_t offset) {
   LocPiece piece{.kind = LocPiece::Kind::Memory, .ops = {{LocOp::Code::Register, base, 0}}};
   if (offset != 0) piece.ops.push_back({LocOp::Code::AddConst, 0, offset});
@@ -164,6 +183,9 @@ void EntryPlaces::judge(Parameter& parameter) {
     if (state != State::Settled) worst = state;
   }
   parameter.state = pieces.empty() ? State::Unavailable : worst;
+  if (parameter.state != State::Settled || is_go() || are_in_passing_order(pieces)) return;
+  parameter.variable.location = optimized_out("said to be in registers in an order in which none is passed");
+  parameter.state = State::Unavailable;
 }
 
 const std::vector<IncomingStore>& EntryPlaces::stores() {

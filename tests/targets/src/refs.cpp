@@ -19,6 +19,9 @@ KEEP int by_reference(int& number, const Inner& inner, const Outer& outer) {
 KEEP int by_array(int (&row)[4]) { return row[0] + row[3]; }
 KEEP int moved(Inner&& inner) { return inner.a - inner.b; }
 
+unsigned __int128 numbers[2] = {1, (unsigned __int128)1 << 100};
+KEEP __int128 wider(__int128 number, int less, unsigned __int128* all) { return number - less + (int)all[0]; }
+
 KEEP int same(int i) { return i; }
 KEEP int same(const char* text) { return text[0]; }
 KEEP int same(int i, int j) { return i + j; }
@@ -31,6 +34,7 @@ static void play(int i) {
   say("CALL by_reference %d = %d\n", number, by_reference(number, inner, outer));
   say("CALL by_array = %d\n", by_array(row));
   say("CALL moved = %d\n", moved({20, 6}));
+  say("CALL wider = %d\n", (int)wider(((__int128)5 << 64) + 7, 12, numbers));
   say("CALL same %d = %d %d %d\n", i, same(i), same("text"), same(i, 2));
 }
 
