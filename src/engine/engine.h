@@ -75,13 +75,12 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
+  // Before load(): what attach() will be given. An engine may prepare for it.
+  virtual void expect(const std::vector<Attachment>&) {}
   // Makes the maps and loads the code. The Error of a refused program carries the verifier's last words.
   virtual Status load(const codegen::Program& program) = 0;
-  // After load(): what attach() would refuse, as far as it can be known without touching anything. attach()
-  // may use what was found out here.
-  virtual Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>&) {
-    return std::vector<AttachFailure>();
-  }
+  // After load(): what attach() would refuse of what it is expected to get, as far as it can be known now.
+  virtual Result<std::vector<AttachFailure>> foresee() { return std::vector<AttachFailure>(); }
   // All sites of an attachment in as few steps as the engine can. Sites that fail are reported, the rest
   // attach.
   virtual Result<AttachReport> attach(const std::vector<Attachment>& attachments) = 0;

@@ -296,15 +296,18 @@ Status RemoteCaller::munmap(ProcessAddr where, uint64_t size) {
   return checked("munmap", result);
 }
 
-Result<int> RemoteCaller::memfd_create(std::string_view name) {
-  // The name needs memory in the target; a stack is no place for it, a goroutine's may end right there.
-  TRY(ProcessAddr page, mmap({0}, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, {0}));
+Result<int> RemoteCaller::memfd_create(std::string_view name, std::optional<ProcessAddr> scratch) {
+  // A stack is no place for the name: a goroutine's may end right there.
+  ProcessAddr place = scratch.value_or(ProcessAddr{0});
+  if (!scratch) {
+    TRY(place, mmap({0}, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, {0}));
+  }
   std::string text(name.substr(0, 200));
   text.push_back('\0');
-  auto written = process_->memory().write(page, as_bytes(text));
-  Result<int64_t> fd =
-      written ? call(SYS_memfd_create, {page.value, MFD_CLOEXEC | MFD_ALLOW_SEALING}) : fail(written.error());
-  TRY_STATUS(munmap(page, kPage));
+  auto written = process_->memory().write(place, as_bytes(text));
+  Result<int64_t> fd = written ? call(SYS_memfd_create, {place.value, MFD_CLOEXEC | MFD_ALLOW_SEALING})
+                               : fail(written.error());
+  if (!scratch) TRY_STATUS(munmap(place, kPage));
   if (!fd) return fail(std::move(fd).error());
   TRY_STATUS(checked("memfd_create", *fd));
   return int(*fd);

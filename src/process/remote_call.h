@@ -41,8 +41,9 @@ class RemoteCaller {
   Result<ProcessAddr> mmap(ProcessAddr where, uint64_t size, int protection, int flags, int fd,
                            FileOffset offset);
   Status munmap(ProcessAddr where, uint64_t size);
-  // The fd is close-on-exec. The name may be seen in the target's /proc/PID/maps.
-  Result<int> memfd_create(std::string_view name);
+  // The fd is close-on-exec. The name may be seen in the target's /proc/PID/maps. It needs memory in the
+  // target that can be written over: `scratch`, or a page for the time being.
+  Result<int> memfd_create(std::string_view name, std::optional<ProcessAddr> scratch = std::nullopt);
   Status close(int fd);
 
  private:

@@ -108,16 +108,20 @@ static void wait_for_child_signal(std::chrono::microseconds at_most) {
 
 Stop wait_for_stop(pid_t pid, pid_t tid, Deadline deadline) {
   using namespace std::chrono_literals;
-  // A thread that runs elsewhere stops at once; one that needs our processor can do so only while we sleep.
-  constexpr int kLooks = 3;
+  // A thread that runs elsewhere stops sooner than a sleep ends; one that needs our processor can do so only
+  // while we sleep.
+  constexpr auto kLookFor = 20us;
+  const Deadline look_until = std::chrono::steady_clock::now() + kLookFor;
   auto pause = 50us;
-  for (int round = 0;; ++round) {
+  for (bool has_slept = false;;) {
     if (Stop stop = poll_stop(pid, tid); stop.kind != StopKind::Running) return stop;
-    if (round < kLooks) continue;
-    if (std::chrono::steady_clock::now() >= deadline) return {StopKind::Running};
+    const auto now = std::chrono::steady_clock::now();
+    if (now < look_until) continue;
+    if (now >= deadline) return {StopKind::Running};
     // A first thread that exits while others live is not reported to anybody.
-    if (tid == pid && round > kLooks && is_dead_thread(pid, tid)) return {StopKind::Gone};
+    if (tid == pid && has_slept && is_dead_thread(pid, tid)) return {StopKind::Gone};
     wait_for_child_signal(pause);
+    has_slept = true;
     if (pause < 500us) pause *= 2;
   }
 }

@@ -620,12 +620,13 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
   std::future<bool> look;
   if (!chosen.is_inproc && !scope_.pid) look = look_for_inproc();
   Session session(request_, *program_, compiled, *engine, output_, names_, unwinding, *signals_);
+  engine->expect(placement.attachments);
   if (Status loaded = session.load(); !loaded) {
     if (may_pass) return pass(chosen, loaded.error().message());
     return fail(std::move(loaded).error());
   }
   if (may_pass) {
-    TRY(const std::vector<engine::AttachFailure> failures, engine->foresee(placement.attachments));
+    TRY(const std::vector<engine::AttachFailure> failures, engine->foresee());
     if (!failures.empty()) return pass(chosen, failures.front().error.message());
   }
   announce();

@@ -231,18 +231,23 @@ bool Torture::cycle() {
   attachments.push_back(random_attachment(*images_[which], 1 + random_() % options_.probes));
   if (random_() % 2 == 0)
     attachments.push_back(random_attachment(*images_[0], 1 + random_() % options_.probes));
-  auto deployment = Deployment::start(program_.pid(), code);
+  auto facts = [&](const std::string& file) -> Result<engine::inproc::TextFacts*> {
+    for (auto& image : images_)
+      if (image->path == file) return image->facts.get();
+    return fail("unknown file");
+  };
+  // Mapped in one stop with the memory, or in one of its own.
+  const bool is_known = random_() % 2 == 0;
+  auto deployment =
+      Deployment::start(program_.pid(), code, is_known ? attachments : std::vector<Attachment>(), facts);
+  if (deployment && !is_known)
+    if (auto planned = (*deployment)->plan(attachments, facts); !planned) return false;
   if (!deployment) {
     if (program_.has_ended()) return false;
     fmt::print("start: {}\n", deployment.error().message());
     return false;
   }
-  auto report =
-      (*deployment)->attach(attachments, [&](const std::string& file) -> Result<engine::inproc::TextFacts*> {
-        for (auto& image : images_)
-          if (image->path == file) return image->facts.get();
-        return fail("unknown file");
-      });
+  auto report = (*deployment)->attach();
   if (!report) {
     fmt::print("attach: {}\n", report.error().message());
     return false;

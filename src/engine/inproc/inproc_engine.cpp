@@ -75,10 +75,12 @@ Status InprocEngine::load(const codegen::Program& program) {
   const auto codes = uint32_t(program.codes.size());
   for (uint32_t kind : {kLibraryNotice, kExecNotice}) with_notices.codes.push_back(notice_code(kind));
   TRY(code_, TargetCode::compile(with_notices));
-  TRY(deployment_, Deployment::start(pid_, *code_));
+  const HookCodes hooks{codes + kLibraryNotice, codes + kExecNotice, bool(life_options_.exec)};
+  std::vector<Attachment> expected;
+  if (!expected_.empty()) expected = with_hooks(pid_, expected_, hooks, facts_);
+  TRY(deployment_, Deployment::start(pid_, *code_, expected, facts_));
   const std::span<uint8_t> shared = deployment_->shared();
-  life_ = std::make_unique<TargetLife>(pid_, *deployment_, facts_, life_options_, codes + kLibraryNotice,
-                                       codes + kExecNotice);
+  life_ = std::make_unique<TargetLife>(pid_, *deployment_, facts_, life_options_, hooks);
   if (asks_for_ids(program)) life_->set_shows_thread_ids();
   TRY_STATUS(publish());
   TRY(own_, OwnCode::place(*code_, shared));
@@ -122,11 +124,14 @@ Status InprocEngine::attach_event(const Attachment& attachment) {
   return {};
 }
 
-Result<std::vector<AttachFailure>> InprocEngine::foresee(const std::vector<Attachment>& attachments) {
+Result<std::vector<AttachFailure>> InprocEngine::foresee() {
   if (!deployment_) return fail("planning without a program");
-  TRY(std::vector<AttachFailure> failures, life_->foresee(attachments));
-  for (size_t i = 0; i < attachments.size(); ++i)
-    if (std::string why = why_not_here(attachments[i].kind); !why.empty())
+  TRY(std::vector<AttachFailure> failures, deployment_->foresee());
+  // Those of our own hooks are nobody's business.
+  std::erase_if(failures,
+                [&](const AttachFailure& failure) { return failure.attachment >= expected_.size(); });
+  for (size_t i = 0; i < expected_.size(); ++i)
+    if (std::string why = why_not_here(expected_[i].kind); !why.empty())
       failures.push_back({i, 0, Error(why)});
   return failures;
 }

@@ -32,8 +32,9 @@ class InprocEngine final : public Engine {
       : pid_(pid), facts_(std::move(facts)), life_options_(std::move(life)) {}
   ~InprocEngine() override { detach(); }
 
+  void expect(const std::vector<Attachment>& attachments) override { expected_ = attachments; }
   Status load(const codegen::Program& program) override;
-  Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>& attachments) override;
+  Result<std::vector<AttachFailure>> foresee() override;
   Result<AttachReport> attach(const std::vector<Attachment>& attachments) override;
   Status run(uint32_t code) override;
   Result<size_t> poll(std::chrono::milliseconds timeout,
@@ -74,6 +75,7 @@ class InprocEngine final : public Engine {
   FactsSource facts_;
   LifeOptions life_options_;
   codegen::Program program_;
+  std::vector<Attachment> expected_;
   // In the order of making; taken apart the other way round.
   std::unique_ptr<TargetCode> code_;
   std::unique_ptr<Deployment> deployment_;

@@ -25,29 +25,17 @@ uint32_t inner_pid(pid_t pid) {
 }  // namespace
 
 TargetLife::TargetLife(pid_t pid, Deployment& deployment, FactsSource facts, LifeOptions options,
-                       uint32_t library_code, uint32_t exec_code)
+                       const HookCodes& hook_codes)
     : pid_(pid),
       deployment_(deployment),
       facts_(std::move(facts)),
       options_(std::move(options)),
-      hook_codes_{library_code, exec_code, false, bool(options_.exec)},
+      hook_codes_(hook_codes),
       board_(deployment.shared()),
       threads_(pid, deployment) {
   header().pid = uint32_t(pid_);
   header().inner_pid = inner_pid(pid_);
   header().follows_forks = options_.follows_forks;
-}
-
-std::vector<Attachment> TargetLife::with_hooks(const std::vector<Attachment>& attachments) const {
-  std::vector<Attachment> all = attachments;
-  auto maps = process::Maps::of(pid_);
-  if (!maps) return all;
-  HookCodes codes = hook_codes_;
-  codes.wants_libraries = std::ranges::any_of(attachments, [&](const Attachment& attachment) {
-    return attachment.kind == Attachment::Kind::UserProbe && !is_always_loaded(pid_, *maps, attachment.file);
-  });
-  for (Attachment& hook : find_hooks(pid_, *maps, codes, facts_)) all.push_back(std::move(hook));
-  return all;
 }
 
 void TargetLife::drop_failures_of_hooks(AttachReport& report) const {
@@ -63,17 +51,12 @@ void TargetLife::drop_failures_of_hooks(AttachReport& report) const {
 Result<AttachReport> TargetLife::bring_to_current_image() {
   constexpr int kTries = 3;
   for (int tries = 1;; ++tries) {
-    auto report = deployment_.attach(with_hooks(attachments_), facts_);
+    if (!deployment_.is_planned())
+      TRY_STATUS(deployment_.plan(with_hooks(pid_, attachments_, hook_codes_, facts_), facts_));
+    auto report = deployment_.attach();
     if (report || tries == kTries || deployment_.is_in_place() || !is_alive()) return report;
     TRY_STATUS(deployment_.move_on());
   }
-}
-
-Result<std::vector<AttachFailure>> TargetLife::foresee(const std::vector<Attachment>& attachments) {
-  TRY(std::vector<AttachFailure> failures, deployment_.foresee(with_hooks(attachments), facts_));
-  std::erase_if(failures,
-                [&](const AttachFailure& failure) { return failure.attachment >= attachments.size(); });
-  return failures;
 }
 
 Result<AttachReport> TargetLife::attach(const std::vector<Attachment>& attachments) {

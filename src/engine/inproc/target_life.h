@@ -35,13 +35,11 @@ struct LifeOptions {
 
 class TargetLife {
  public:
-  TargetLife(pid_t pid, Deployment& deployment, FactsSource facts, LifeOptions options, uint32_t library_code,
-             uint32_t exec_code);
+  TargetLife(pid_t pid, Deployment& deployment, FactsSource facts, LifeOptions options,
+             const HookCodes& hook_codes);
   // The script shows ids of threads: those of another pid namespace cannot be told as uscope would see them.
   void set_shows_thread_ids() { shows_thread_ids_ = true; }
 
-  // What attach() would refuse; nothing is touched.
-  Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>& attachments);
   Result<AttachReport> attach(const std::vector<Attachment>& attachments);
   void look();
   // Before the target goes on.
@@ -57,7 +55,6 @@ class TargetLife {
   using Clock = std::chrono::steady_clock;
 
   SharedHeader& header() const { return *reinterpret_cast<SharedHeader*>(deployment_.shared().data()); }
-  std::vector<Attachment> with_hooks(const std::vector<Attachment>& attachments) const;
   void drop_failures_of_hooks(AttachReport& report) const;
   Result<AttachReport> bring_to_current_image();
   void take_notice(const NoticeBoard::Notice& notice);

@@ -27,14 +27,19 @@ bool is_in_memfd(Use use) { return use == Use::code || use == Use::shared_data; 
 class Mapper {
  public:
   Mapper(process::SeizedProcess& process, RemoteCaller& caller, const AreaRequest& request, const Fd& shared)
-      : process_(process), caller_(caller), request_(request), shared_(shared) {}
+      : process_(process),
+        caller_(caller),
+        request_(request),
+        shared_(shared),
+        pieces_(request.pieces.size()) {}
 
   Result<Area> map();
   void undo();
 
  private:
   Status make_memory();
-  Status map_pieces();
+  std::optional<ProcessAddr> scratch() const;
+  Status map_pieces(bool in_memfd);
   Result<AddressSpan> find_place(const PieceRequest& piece);
   Result<AddressSpan> place(const PieceRequest& piece, uint64_t memfd_offset);
   Result<AddressSpan> map_journal(uint64_t memfd_offset);
@@ -47,15 +52,22 @@ class Mapper {
   const Fd& shared_;
   Fd memory_;
   int remote_fd_ = -1;
-  std::vector<Piece> pieces_;
+  std::vector<Piece> pieces_;  // beside the request's
+  uint64_t memfd_used_ = 0;
   JournalContents contents_;
 };
+
+// What is mapped already and has no contents yet.
+std::optional<ProcessAddr> Mapper::scratch() const {
+  if (contents_.stacks.empty()) return std::nullopt;
+  return contents_.stacks.front().start;
+}
 
 Status Mapper::make_memory() {
   uint64_t size = Journal::size_for(request_.most_patches);
   for (const PieceRequest& piece : request_.pieces)
     if (is_in_memfd(piece.use)) size += whole_pages(piece.size);
-  TRY(remote_fd_, caller_.memfd_create(area_name));
+  TRY(remote_fd_, caller_.memfd_create(area_name, scratch()));
   TRY(memory_, open_remote_fd(process_.pid(), remote_fd_));
   // Whoever else has this fd must not take the memory away under us. And should the fd be another file by
   // now, this fails, before that file is changed: only what memfd_create made can be sealed.
@@ -129,23 +141,23 @@ Result<AddressSpan> Mapper::map_journal(uint64_t memfd_offset) {
   return AddressSpan{at, size};
 }
 
-Status Mapper::map_pieces() {
-  uint64_t offset = 0;
-  for (const PieceRequest& piece : request_.pieces) {
-    TRY(AddressSpan where, place(piece, offset));
-    pieces_.push_back({where, is_in_memfd(piece.use) ? offset : 0});
-    if (is_in_memfd(piece.use)) offset += whole_pages(piece.size);
+// Those that are in the memfd, or the others.
+Status Mapper::map_pieces(bool in_memfd) {
+  for (size_t i = 0; i < request_.pieces.size(); ++i) {
+    const PieceRequest& piece = request_.pieces[i];
+    if (is_in_memfd(piece.use) != in_memfd) continue;
+    TRY(AddressSpan where, place(piece, memfd_used_));
+    pieces_[i] = {where, in_memfd ? memfd_used_ : 0};
+    if (in_memfd) memfd_used_ += whole_pages(piece.size);
   }
   return {};
 }
 
 Result<Area> Mapper::map() {
+  TRY_STATUS(map_pieces(false));
   TRY_STATUS(make_memory());
-  TRY_STATUS(map_pieces());
-  uint64_t offset = 0;
-  for (const PieceRequest& piece : request_.pieces)
-    if (is_in_memfd(piece.use)) offset += whole_pages(piece.size);
-  TRY(AddressSpan journal_at, map_journal(offset));
+  TRY_STATUS(map_pieces(true));
+  TRY(AddressSpan journal_at, map_journal(memfd_used_));
   TRY_STATUS(caller_.close(std::exchange(remote_fd_, -1)));
   contents_.owner = Owner::self();
   TRY(Journal journal, Journal::create(process_.memory(), journal_at, contents_));

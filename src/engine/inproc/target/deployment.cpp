@@ -82,9 +82,12 @@ void Deployment::PlannedFile::make_plan(AttachReport& report) {
   plan.drop(is_refused);
 }
 
-Result<std::unique_ptr<Deployment>> Deployment::start(pid_t pid, const TargetCode& code) {
+Result<std::unique_ptr<Deployment>> Deployment::start(pid_t pid, const TargetCode& code,
+                                                      const std::vector<Attachment>& attachments,
+                                                      const FactsSource& facts) {
   TRY(Guardian guardian, Guardian::start(pid));
   std::unique_ptr<Deployment> deployment(new Deployment(pid, code, std::move(guardian)));
+  if (!attachments.empty()) TRY_STATUS(deployment->plan(attachments, facts));
   TRY(Fd memory, deployment->map_memory());
   TRY_STATUS(deployment->share(std::move(memory)));
   TRY_STATUS(code.prepare_shared(deployment->shared_));
@@ -100,9 +103,17 @@ Result<Fd> Deployment::map_memory(const Fd& shared) {
   using Use = PieceRequest::Use;
   const MemoryPlan& plan = code_.plan();
   AreaRequest request;
-  request.pieces = {{Use::shared_data, plan.shared_bytes, {}}, {Use::private_data, plan.private_bytes, {}}};
+  if (!files_.empty()) {
+    TRY(process::Maps maps, process::Maps::of(pid_));
+    std::vector<Target> targets = find_targets(maps);
+    reserved_ = cluster(targets);
+    request = request_for(reserved_, records_of(targets));
+  }
+  request.pieces.insert(request.pieces.begin(), {{Use::shared_data, plan.shared_bytes, {}},
+                                                 {Use::private_data, plan.private_bytes, {}}});
   TRY(Surgeon::Mapped mapped, guardian_->map(request, shared));
   timing_.add_stop(mapped.stopped_ns);
+  for (size_t i = 0; i < reserved_.size(); ++i) reserved_[i].piece = mapped.pieces[2 + i];
   places_.shared = mapped.pieces[0].where.start;
   places_.private_memory = mapped.pieces[1].where.start;
   places_.known = find_known_memory(pid_);
@@ -139,6 +150,8 @@ bool Deployment::is_in_place() const {
 Status Deployment::move_on() {
   targets_.clear();
   files_.clear();
+  planned_.reset();
+  reserved_.clear();
   is_on_ = false;
   if (!descendants().empty()) {
     // They go on with what they have, and the guardian looks after them. (Needs Linux 5.6.)
@@ -256,13 +269,35 @@ std::vector<Deployment::Cluster> Deployment::cluster(std::vector<Target>& target
   return clusters;
 }
 
-Result<Fd> Deployment::map_clusters(std::vector<Cluster>& clusters, size_t patches) {
+size_t Deployment::records_of(const std::vector<Target>& targets) const {
+  size_t records = 0;
+  for (const Target& target : targets)
+    records += 2 * files_[target.file].plan.patches.size() + target.semaphores.size();
+  return records;
+}
+
+AreaRequest Deployment::request_for(const std::vector<Cluster>& clusters, size_t records) const {
+  constexpr size_t kGatePatches = 2;
   AreaRequest request;
-  request.most_patches = patches;
+  request.most_patches = records + kGatePatches;
   for (const Cluster& cluster : clusters)
     request.pieces.push_back(
         {PieceRequest::Use::code, stubs_offset(code_.plan()) + cluster.stub_bytes, cluster.text});
-  TRY(Surgeon::Mapped mapped, guardian_->map(request));
+  return request;
+}
+
+// False: what is loaded has changed since.
+bool Deployment::take_reserved(std::vector<Cluster>& clusters) {
+  const std::vector<Cluster> reserved = std::exchange(reserved_, {});
+  const bool is_same = std::ranges::equal(reserved, clusters, [](const Cluster& a, const Cluster& b) {
+    return a.text == b.text && a.stub_bytes == b.stub_bytes;
+  });
+  if (is_same) clusters = reserved;
+  return is_same;
+}
+
+Result<Fd> Deployment::map_clusters(std::vector<Cluster>& clusters, size_t records) {
+  TRY(Surgeon::Mapped mapped, guardian_->map(request_for(clusters, records)));
   timing_.add_stop(mapped.stopped_ns);
   for (size_t i = 0; i < clusters.size(); ++i) clusters[i].piece = mapped.pieces[i];
   return std::move(mapped.memory);
@@ -364,13 +399,14 @@ Status Deployment::bring_in(AttachReport& report) {
   TRY(process::Maps maps, process::Maps::of(pid_));
   std::vector<Target> targets = find_targets(maps);
   std::vector<Cluster> clusters = cluster(targets);
-  size_t records = 0;  // in the journal
-  for (const Target& target : targets)
-    records += 2 * files_[target.file].plan.patches.size() + target.semaphores.size();
+  const size_t records = records_of(targets);
   if (records == 0) return {};
-  constexpr size_t kGatePatches = 2;
-  TRY(Fd memory, map_clusters(clusters, records + kGatePatches));
-  TRY_STATUS(install(targets, clusters, memory, report));
+  Fd memory;
+  const bool is_reserved = take_reserved(clusters);
+  if (!is_reserved) {
+    TRY(memory, map_clusters(clusters, records));
+  }
+  TRY_STATUS(install(targets, clusters, is_reserved ? memory_ : memory, report));
   std::ranges::move(targets, std::back_inserter(targets_));
   return {};
 }
@@ -411,14 +447,15 @@ Status Deployment::plan(const std::vector<Attachment>& attachments, const FactsS
   TRY(files_, plan_files(attachments, facts, report));
   timing_.planning_ns = since(began);
   planned_ = std::move(report.failures);
+  planned_sites_ = 0;
+  for (const Attachment& attachment : attachments)
+    if (attachment.kind == Attachment::Kind::UserProbe) planned_sites_ += attachment.sites.size();
   return {};
 }
 
-Result<std::vector<AttachFailure>> Deployment::foresee(const std::vector<Attachment>& attachments,
-                                                       const FactsSource& facts) {
-  TRY_STATUS(plan(attachments, facts));
+Result<std::vector<AttachFailure>> Deployment::foresee() const {
   AttachReport report;
-  report.failures = *planned_;
+  report.failures = planned_.value_or(std::vector<AttachFailure>());
   TRY(process::Maps maps, process::Maps::of(pid_));
   TRY(process::RemoteMemory remote, process::RemoteMemory::open(pid_));
   for (const Target& target : find_targets(maps)) {
@@ -429,9 +466,8 @@ Result<std::vector<AttachFailure>> Deployment::foresee(const std::vector<Attachm
   return std::move(report.failures);
 }
 
-Result<AttachReport> Deployment::attach(const std::vector<Attachment>& attachments,
-                                        const FactsSource& facts) {
-  if (!planned_) TRY_STATUS(plan(attachments, facts));
+Result<AttachReport> Deployment::attach() {
+  if (!planned_) return fail("attaching without a plan");
   AttachReport report;
   report.failures = std::move(*planned_);
   planned_.reset();
@@ -445,10 +481,7 @@ Result<AttachReport> Deployment::attach(const std::vector<Attachment>& attachmen
     return a.attachment == b.attachment && a.site == b.site;
   });
   report.failures.erase(same.begin(), same.end());
-  size_t asked = 0;
-  for (const Attachment& attachment : attachments)
-    if (attachment.kind == Attachment::Kind::UserProbe) asked += attachment.sites.size();
-  report.attached_sites = asked - report.failures.size();
+  report.attached_sites = planned_sites_ - report.failures.size();
   report.remarks.push_back(timing_.text());
   return report;
 }

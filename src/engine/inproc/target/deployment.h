@@ -28,8 +28,11 @@ using FactsSource = std::function<Result<TextFacts*>(const std::string& file)>;
 
 class Deployment {
  public:
-  // Maps the memory that the program needs. `code` must outlive this.
-  static Result<std::unique_ptr<Deployment>> start(pid_t pid, const TargetCode& code);
+  // Maps the memory that the program needs, and what attach() will need for these attachments, in one stop.
+  // None: they come with plan(). `code` must outlive this.
+  static Result<std::unique_ptr<Deployment>> start(pid_t pid, const TargetCode& code,
+                                                   const std::vector<Attachment>& attachments = {},
+                                                   const FactsSource& facts = {});
   Deployment(const Deployment&) = delete;
   Deployment& operator=(const Deployment&) = delete;
   ~Deployment();
@@ -40,13 +43,14 @@ class Deployment {
   ProcessAddr private_memory() const { return places_.private_memory; }
   const MemoryPlaces& places() const { return places_; }
 
-  // What attach() would refuse, without touching the process; the attach() of the same attachments that
-  // follows does not plan again.
-  Result<std::vector<AttachFailure>> foresee(const std::vector<Attachment>& attachments,
-                                             const FactsSource& facts);
-  // Sites of user probes; attachments of other kinds are left alone. Sites of files that the process has not
-  // loaded wait for them, see catch_up(). Once for each image: see move_on().
-  Result<AttachReport> attach(const std::vector<Attachment>& attachments, const FactsSource& facts);
+  // For the next attach(). Sites of user probes; attachments of other kinds are left alone.
+  Status plan(const std::vector<Attachment>& attachments, const FactsSource& facts);
+  bool is_planned() const { return planned_.has_value(); }
+  // What attach() would refuse.
+  Result<std::vector<AttachFailure>> foresee() const;
+  // Sites of files that the process has not loaded wait for them, see catch_up(). Once for each image: see
+  // move_on().
+  Result<AttachReport> attach();
   // Brings probes into files that have been loaded since, and forgets those of files that have gone.
   struct Changes {
     size_t loaded = 0, unloaded = 0;
@@ -58,7 +62,7 @@ class Deployment {
   // False: the process has ended or executed another program, and all that was brought there is gone.
   bool is_in_place() const;
   // After the process has executed another program: memory for that one, with the maps as they are; where
-  // children that it has forked are traced, the same memory. attach() comes next.
+  // children that it has forked are traced, the same memory. plan() and attach() come next.
   Status move_on();
   // Idempotent. False: some thread is still in our code, which stays.
   Result<RemoveReport> detach();
@@ -134,13 +138,15 @@ class Deployment {
     void make_plan(AttachReport& report);
   };
 
-  Status plan(const std::vector<Attachment>& attachments, const FactsSource& facts);
   Result<std::vector<PlannedFile>> plan_files(const std::vector<Attachment>& attachments,
                                               const FactsSource& facts, AttachReport& report) const;
   std::vector<Target> find_targets(const process::Maps& maps) const;
   bool is_loaded(size_t file) const;
   std::vector<Cluster> cluster(std::vector<Target>& targets) const;
-  Result<Fd> map_clusters(std::vector<Cluster>& clusters, size_t patches);
+  AreaRequest request_for(const std::vector<Cluster>& clusters, size_t records) const;
+  size_t records_of(const std::vector<Target>& targets) const;
+  Result<Fd> map_clusters(std::vector<Cluster>& clusters, size_t records);
+  bool take_reserved(std::vector<Cluster>& clusters);
   Status install(std::vector<Target>& targets, const std::vector<Cluster>& clusters, const Fd& memory,
                  AttachReport& report);
   Result<size_t> forget_unloaded(const process::Maps& maps);
@@ -155,7 +161,9 @@ class Deployment {
   std::optional<process::RemoteMemory> remote_;  // of the image that all this is in
   bool is_on_ = false;                           // the private memory's header is there
   std::vector<PlannedFile> files_;
+  size_t planned_sites_ = 0;                           // asked for, of all files
   std::optional<std::vector<AttachFailure>> planned_;  // what the plan of `files_` refuses, until attach()
+  std::vector<Cluster> reserved_;                      // mapped with the data, until attach()
   std::vector<Target> targets_;                        // what is in place
   Timing timing_;
 };

@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 #include "engine/inproc/target/loadings.h"
@@ -40,16 +42,14 @@ void add_hook(const std::string& file, std::string_view function, uint32_t code,
   hooks.push_back(std::move(hook));
 }
 
-}  // namespace
-
 std::vector<Attachment> find_hooks(pid_t pid, const process::Maps& maps, const HookCodes& codes,
-                                   const FactsSource& facts) {
+                                   bool wants_libraries, const FactsSource& facts) {
   std::vector<Attachment> hooks;
   const auto beginnings = process::read_beginnings(pid);
   // A static program has none.
   const bool has_linker = beginnings && beginnings->linker.value != 0;
   const Mapping* linker = has_linker ? maps.find(beginnings->linker) : nullptr;
-  if (codes.wants_libraries && linker != nullptr)
+  if (wants_libraries && linker != nullptr)
     if (auto file = process::path_to_mapped_file(pid, *linker))
       for (std::string_view function : kLibraryFunctions)
         add_hook(*file, function, codes.libraries, facts, hooks);
@@ -64,6 +64,7 @@ std::vector<Attachment> find_hooks(pid_t pid, const process::Maps& maps, const H
   return hooks;
 }
 
+// Whether it is the program that the process runs, or its C library: neither comes later, nor goes.
 bool is_always_loaded(pid_t pid, const process::Maps& maps, const std::string& file) {
   struct stat program {
   }, named{};
@@ -72,6 +73,20 @@ bool is_always_loaded(pid_t pid, const process::Maps& maps, const std::string& f
       program.st_dev == named.st_dev && program.st_ino == named.st_ino)
     return true;
   return is_c_library(file) && !find_loadings(pid, maps, file).empty();
+}
+
+}  // namespace
+
+std::vector<Attachment> with_hooks(pid_t pid, const std::vector<Attachment>& attachments,
+                                   const HookCodes& codes, const FactsSource& facts) {
+  std::vector<Attachment> all = attachments;
+  auto maps = process::Maps::of(pid);
+  if (!maps) return all;
+  const bool wants_libraries = std::ranges::any_of(attachments, [&](const Attachment& attachment) {
+    return attachment.kind == Attachment::Kind::UserProbe && !is_always_loaded(pid, *maps, attachment.file);
+  });
+  std::ranges::move(find_hooks(pid, *maps, codes, wants_libraries, facts), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace uscope::engine::inproc

@@ -16,15 +16,12 @@ namespace uscope::engine::inproc {
 
 struct HookCodes {
   uint32_t libraries = 0, exec = 0;  // indexes into Program::codes
-  bool wants_libraries = false, wants_exec = false;
+  bool wants_exec = false;
 };
 
-// What is to be attached beside the user's probes; empty where the process has no such functions, or none
-// that have a name.
-std::vector<Attachment> find_hooks(pid_t pid, const process::Maps& maps, const HookCodes& codes,
-                                   const FactsSource& facts);
-
-// Whether it is the program that the process runs, or its C library: neither comes later, nor goes.
-bool is_always_loaded(pid_t pid, const process::Maps& maps, const std::string& file);
+// The user's probes, and behind them what is to be attached beside them: nothing where the process has no
+// such functions, or none that have a name.
+std::vector<Attachment> with_hooks(pid_t pid, const std::vector<Attachment>& attachments,
+                                   const HookCodes& codes, const FactsSource& facts);
 
 }  // namespace uscope::engine::inproc

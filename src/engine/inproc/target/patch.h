@@ -56,6 +56,7 @@ struct AddressSpan {
 
   ProcessAddr end() const { return start + size; }
   bool contains(ProcessAddr a) const { return a >= start && a - start < size; }
+  friend bool operator==(const AddressSpan&, const AddressSpan&) = default;
 };
 
 }  // namespace uscope::engine::inproc

@@ -94,7 +94,9 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request, const Fd& 
   });
   TRY_STATUS(done);
   Mapped mapped{std::move(area->memory), std::move(area->pieces), stopped_ns};
-  sessions_.push_back({area->journal, std::move(area->contents)});
+  const bool has_data = std::ranges::any_of(
+      request.pieces, [](const PieceRequest& piece) { return piece.use != PieceRequest::Use::code; });
+  sessions_.push_back({area->journal, std::move(area->contents), has_data});
   return mapped;
 }
 
@@ -123,7 +125,7 @@ Status Surgeon::forget(std::span<const AddressSpan> spans) {
     const size_t before = session.contents.patches.size();
     std::erase_if(session.contents.patches, [&](const Patch& patch) { return is_gone(patch.address); });
     std::erase_if(session.contents.semaphores, is_gone);
-    session.is_retired |= before != 0 && session.contents.patches.empty();
+    session.is_retired |= !session.has_data && before != 0 && session.contents.patches.empty();
   }
   return {};
 }

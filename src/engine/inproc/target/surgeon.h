@@ -50,6 +50,7 @@ class Surgeon {
   struct Session {
     Journal journal;
     JournalContents contents;
+    bool has_data = false;    // which is in use whatever becomes of its patches
     bool is_retired = false;  // all its patches are gone; its memory goes when the process is next stopped
   };
   void unmap_retired(process::SeizedProcess& process);
