@@ -12,6 +12,7 @@
 #include <map>
 
 #include "engine/inproc/runtime/layout.h"
+#include "engine/inproc/target/bundles.h"
 #include "engine/inproc/target/known_memory.h"
 #include "process/load_gate.h"
 
@@ -160,8 +161,7 @@ Status Deployment::move_on() {
     TRY([[maybe_unused]] Fd of_journal, map_memory(memory_));
     return {};
   }
-  // There is nothing left to be taken out by the guardian of what was.
-  guardian_.reset();
+  // There is nothing left to be taken out by the guardian of what was: it ends.
   earlier_places_.clear();
   TRY(Guardian guardian, Guardian::start(pid_));
   guardian_ = std::make_unique<Guardian>(std::move(guardian));
@@ -359,6 +359,7 @@ Status Deployment::install(std::vector<Target>& targets, const std::vector<Clust
       if (target.cluster != c) continue;
       const PlannedFile& file = files_[target.file];
       BuiltPatches built = build_patches(file.plan, file.sites, target.loaded, remote, *emitter, area);
+      bundle(built, file.sites);
       for (SiteRefusal& refusal : built.refused) file.refuse(report, refusal.site, std::move(refusal.reason));
       for (const auto& [patch, site] : built.sites_at) served.push_back({patch, target.file, site});
       if (!built.patches.empty()) target.sample = built.patches.front();

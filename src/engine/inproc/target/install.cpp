@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "engine/inproc/target/signal_frames.h"
 #include "engine/inproc/target/text_writer.h"
@@ -30,7 +31,10 @@ class Installation {
   static const Patch::Place* place_of(const Patch& patch, ProcessAddr address);
   void leave_out(size_t patch, std::string reason, bool may_pass = false);
   void verify_bytes();
-  void leave_out_those_without_hole();
+  // Those that cannot stand without one that is left out.
+  void leave_out_dependents();
+  bool leave_out_those_without_hole();
+  bool leave_out_rest_of_bundles();
   Status find_moves();
   void find_parked_goroutines(const std::vector<ProcessAddr>& stacks);
   Status move_all();
@@ -90,7 +94,8 @@ void Installation::verify_bytes() {
   });
 }
 
-void Installation::leave_out_those_without_hole() {
+bool Installation::leave_out_those_without_hole() {
+  const size_t before = report_.refused.size();
   for (size_t i = 0; i < patches_.size(); ++i) {
     if (patches_[i].via.value == 0 || left_out_[i]) continue;
     auto after = std::ranges::upper_bound(patches_, patches_[i].via, {}, &Patch::address);
@@ -99,6 +104,33 @@ void Installation::leave_out_those_without_hole() {
     if (!is_known || left_out_[hole])
       leave_out(i, fmt::format("the bytes at {:#x} cannot be had for its jump", patches_[i].via.value),
                 is_known && may_pass_[hole]);
+  }
+  return report_.refused.size() != before;
+}
+
+bool Installation::leave_out_rest_of_bundles() {
+  std::map<ProcessAddr, InstallReport::Refusal> broken;
+  for (const InstallReport::Refusal& refusal : report_.refused) {
+    const ProcessAddr bundle = patches_[refusal.patch].bundle;
+    if (bundle.value != 0) broken.try_emplace(bundle, refusal).first->second.may_pass &= refusal.may_pass;
+  }
+  if (broken.empty()) return false;
+  const size_t before = report_.refused.size();
+  for (size_t i = 0; i < patches_.size(); ++i)
+    if (auto found = broken.find(patches_[i].bundle); found != broken.end())
+      leave_out(i, found->second.reason, found->second.may_pass);
+  // One that will not pass holds back those that would.
+  for (InstallReport::Refusal& refusal : report_.refused)
+    if (auto found = broken.find(patches_[refusal.patch].bundle); found != broken.end())
+      may_pass_[refusal.patch] = refusal.may_pass = found->second.may_pass;
+  return report_.refused.size() != before;
+}
+
+void Installation::leave_out_dependents() {
+  if (report_.refused.empty()) return;
+  for (bool is_changing = true; is_changing;) {
+    is_changing = leave_out_those_without_hole();
+    is_changing |= leave_out_rest_of_bundles();
   }
 }
 
@@ -161,9 +193,17 @@ Status Installation::move_all() {
 }
 
 Status Installation::write() {
-  for (size_t i : text_.write(
-           patches_, [&](size_t i) { return left_out_[i] ? Bytes() : patches_[i].replacement_bytes(); }))
-    leave_out(i, fmt::format("the code at {:#x} cannot be written", patches_[i].address.value));
+  const std::vector<bool> not_tried = left_out_;
+  const std::vector<size_t> failed = text_.write(
+      patches_, [&](size_t i) { return left_out_[i] ? Bytes() : patches_[i].replacement_bytes(); });
+  if (!failed.empty()) {
+    for (size_t i : failed)
+      leave_out(i, fmt::format("the code at {:#x} cannot be written", patches_[i].address.value));
+    leave_out_dependents();
+    text_.write(patches_, [&](size_t i) {
+      return left_out_[i] && !not_tried[i] ? patches_[i].original_bytes() : Bytes();
+    });
+  }
   bool all_right = true;
   text_.read(patches_, [&](size_t i, Bytes now) {
     all_right &= left_out_[i] || std::ranges::equal(now, patches_[i].replacement_bytes());
@@ -177,7 +217,7 @@ Status Installation::write() {
 Result<InstallReport> Installation::run() {
   verify_bytes();
   TRY_STATUS(find_moves());
-  leave_out_those_without_hole();
+  leave_out_dependents();
   TRY_STATUS(move_all());
   TRY_STATUS(write());
   return std::move(report_);

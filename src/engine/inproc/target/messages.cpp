@@ -136,6 +136,7 @@ std::vector<uint8_t> encode(std::span<const Patch> patches, std::span<const GoRu
     out.put(patch.moved);
     out.put(uint8_t(patch.hole_offset ? *patch.hole_offset + 1 : 0));
     out.put(patch.via);
+    out.put(patch.bundle);
     out.put(patch.goes_last);
     out.put(patch.original);
     out.put(patch.replacement);
@@ -162,6 +163,7 @@ Result<InstallRequest> decode_install_request(Bytes body) {
     patch.moved = reader.u8();
     if (const uint8_t hole = reader.u8(); hole != 0) patch.hole_offset = uint8_t(hole - 1);
     patch.via = reader.read<ProcessAddr>();
+    patch.bundle = reader.read<ProcessAddr>();
     patch.goes_last = reader.u8() != 0;
     patch.original = reader.read<decltype(patch.original)>();
     patch.replacement = reader.read<decltype(patch.replacement)>();

@@ -26,6 +26,8 @@ struct Patch {
   std::optional<uint8_t> hole_offset;
   // The hole that a short jump leads to; without that patch this one must not be made. 0: none.
   ProcessAddr via;
+  // Those with the same number are all made, or none. 0: it stands alone.
+  ProcessAddr bundle;
   // Our own code uses it: it goes only when no thread is in that code any more, in the stop that unmaps it.
   bool goes_last = false;
   std::array<uint8_t, max_patch_size> original{};

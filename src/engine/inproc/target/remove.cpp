@@ -40,10 +40,14 @@ class Removal {
  private:
   Status stop_once(process::SeizedProcess& process);
   bool is_still_there(const process::Maps& maps) const;
-  void restore(process::SeizedProcess& process, std::span<Patch> patches);
+  // Which of them are in the code now.
+  std::vector<bool> find_ours(process::SeizedProcess& process, std::span<Patch> patches);
+  void restore(process::SeizedProcess& process, std::span<const Patch> patches,
+               const std::vector<bool>& is_ours);
   void count_semaphores_down(process::SeizedProcess& process);
-  Status lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames);
-  std::optional<ProcessAddr> out_of_hole(ProcessAddr at) const;
+  Status lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames,
+                           const std::vector<bool>& is_ours);
+  std::optional<ProcessAddr> out_of_hole(ProcessAddr at, const std::vector<bool>& is_ours) const;
   // One that is in our code, or will be when a signal handler returns; 0: none.
   pid_t find_user(process::SeizedProcess& process, SignalFrames& frames) const;
   Status unmap(process::SeizedProcess& process);
@@ -64,17 +68,23 @@ bool Removal::is_still_there(const process::Maps& maps) const {
   });
 }
 
-void Removal::restore(process::SeizedProcess& process, std::span<Patch> patches) {
-  TextWriter text(process.memory());
+std::vector<bool> Removal::find_ours(process::SeizedProcess& process, std::span<Patch> patches) {
   std::vector<bool> is_ours(patches.size(), false);
-  text.read(patches, [&](size_t i, Bytes now) {
+  TextWriter(process.memory()).read(patches, [&](size_t i, Bytes now) {
     Patch& patch = patches[i];
     is_ours[i] = patch.is_in(now);
     // Another tracer's breakpoint stays, with the rest of its instruction behind it.
     if (is_ours[i] && now[0] == breakpoint) patch.original[0] = breakpoint;
     if (!is_ours[i] && !now.empty() && !std::ranges::equal(now, patch.original_bytes())) ++report_.changed;
   });
-  text.write(patches, [&](size_t i) { return is_ours[i] ? patches[i].original_bytes() : Bytes(); });
+  return is_ours;
+}
+
+void Removal::restore(process::SeizedProcess& process, std::span<const Patch> patches,
+                      const std::vector<bool>& is_ours) {
+  TextWriter(process.memory()).write(patches, [&](size_t i) {
+    return is_ours[i] ? patches[i].original_bytes() : Bytes();
+  });
   report_.restored += uint64_t(std::ranges::count(is_ours, true));
 }
 
@@ -83,26 +93,29 @@ void Removal::count_semaphores_down(process::SeizedProcess& process) {
   semaphores_.clear();
 }
 
-std::optional<ProcessAddr> Removal::out_of_hole(ProcessAddr at) const {
+// Once the original bytes are back, what was the hole may be an instruction of the program's.
+std::optional<ProcessAddr> Removal::out_of_hole(ProcessAddr at, const std::vector<bool>& is_ours) const {
   auto after = std::ranges::upper_bound(patches_, at, {}, &Patch::address);
   if (after == patches_.begin()) return std::nullopt;
   const Patch& patch = *std::prev(after);
+  if (!is_ours[size_t(&patch - patches_.data())]) return std::nullopt;
   if (!patch.hole_offset || at != patch.address + *patch.hole_offset) return std::nullopt;
   return patch.hole_target();
 }
 
 // A thread that has taken a short jump and stands at the hole would run into the padding.
-Status Removal::lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames) {
+Status Removal::lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames,
+                                  const std::vector<bool>& is_ours) {
   Status status;
   for (const process::SeizedThread& thread : process.threads()) {
     auto registers = process.registers(thread.tid);
     if (!registers) continue;
-    if (auto to = out_of_hole({registers->rip})) {
+    if (auto to = out_of_hole({registers->rip}, is_ours)) {
       registers->rip = to->value;
       (void)process.set_registers(thread.tid, *registers);
     }
     frames.visit({registers->rsp}, [&](ProcessAddr kept_at, ProcessAddr saved) {
-      if (auto to = out_of_hole(saved); to && status)
+      if (auto to = out_of_hole(saved, is_ours); to && status)
         status = process.memory().write(kept_at, as_bytes({reinterpret_cast<const char*>(&to->value), 8}));
     });
   }
@@ -133,16 +146,19 @@ Status Removal::stop_once(process::SeizedProcess& process) {
   report_.thread = 0;
   if (!is_still_there(maps)) return {};
   SignalFrames frames(process.memory(), maps);
-  TRY_STATUS(lead_out_of_holes(process, frames));
   report_.changed = 0;
-  restore(process, patches_);
+  const std::vector<bool> is_ours = find_ours(process, patches_);
+  TRY_STATUS(lead_out_of_holes(process, frames, is_ours));
+  restore(process, patches_, is_ours);
   report_.thread = find_user(process, frames);
   report_.is_clean = report_.thread == 0;
   if (!report_.is_clean) return {};
-  restore(process, last_);
-  // In the stop in which the journal goes that says so: nobody counts them down twice.
+  restore(process, last_, find_ours(process, last_));
+  // In the stop in which the journal goes that says so: nobody counts them down twice. Where it cannot go,
+  // the next to come does it.
+  TRY_STATUS(unmap(process));
   count_semaphores_down(process);
-  return unmap(process);
+  return {};
 }
 
 Result<bool> Removal::unmap_if_unused(process::SeizedProcess& process) {

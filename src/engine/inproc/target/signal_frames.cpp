@@ -23,7 +23,7 @@ constexpr uint64_t kSegmentsWithoutSs = 0x33;
 constexpr uint64_t kFarthest = uint64_t(1) << 20;
 constexpr uint64_t kFarthestInHeap = uint64_t(64) << 10;
 constexpr uint64_t kLargestStack = uint64_t(64) << 20;
-constexpr int kMostFrames = 32;
+constexpr size_t kMostStacks = 32;
 
 // mov $15, %rax or %eax; syscall: glibc's, musl's and Go's restorers.
 constexpr std::array<uint8_t, 9> kRestorer64 = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -71,31 +71,33 @@ bool SignalFrames::is_restorer(ProcessAddr address) {
   return known->second;
 }
 
+// A frame tells of another stack only: on its own, the next may lie anywhere above it. What an earlier
+// handler left in memory that nobody has written since looks like a frame, and its saved stack pointer leads
+// past the real one.
 void SignalFrames::visit(ProcessAddr stack_pointer,
                          const std::function<void(ProcessAddr, ProcessAddr)>& found) {
   // A thread that is inside the restorer itself has already taken its address off the stack.
-  ProcessAddr from{(stack_pointer.value - 8) & ~uint64_t(7)};
-  for (int frame = 0; frame < kMostFrames; ++frame) {
+  std::vector<ProcessAddr> starts = {{(stack_pointer.value - 8) & ~uint64_t(7)}};
+  std::vector<AddressSpan> seen;
+  for (size_t next = 0; next < starts.size() && next < kMostStacks; ++next) {
+    const ProcessAddr from = starts[next];
+    auto is_seen = [&](const AddressSpan& span) { return span.contains(from); };
     const process::Mapping* stack = maps_.find(from);
-    if (stack == nullptr) return;
+    if (stack == nullptr || std::ranges::any_of(seen, is_seen)) continue;
     stack_.resize(std::min(stack->end - from, stack->size() >= kLargestStack ? kFarthestInHeap : kFarthest));
-    const size_t got = memory_.read_some(from, stack_);
-    bool is_found = false;
-    for (size_t at = 0; at + kFrameEnd <= got; at += 8) {
+    stack_.resize(memory_.read_some(from, stack_));
+    seen.push_back({from, stack_.size()});
+    for (size_t at = 0; at + kFrameEnd <= stack_.size(); at += 8) {
       const uint64_t segments = word_at(stack_, at + kSavedSegments);
       if (segments != kSegments && segments != kSegmentsWithoutSs) continue;
       if (!is_restorer({word_at(stack_, at)})) continue;
       if (is_left_over(&stack_[at], from + at, from)) continue;
+      const ProcessAddr interrupted{word_at(stack_, at + kSavedRsp) & ~uint64_t(7)};
+      const bool same_stack = interrupted >= from && interrupted < from + stack_.size();
+      if (same_stack && interrupted <= from + at) continue;  // no real frame points below itself
       found(from + at + kSavedRip, {word_at(stack_, at + kSavedRip)});
-      const ProcessAddr next{word_at(stack_, at + kSavedRsp) & ~uint64_t(7)};
-      // The handler may run on a stack of its own; the frame says where the interrupted code's is.
-      const bool same_stack = next >= from && next < from + got;
-      if (same_stack && next <= from + at) return;  // no real frame points below itself
-      from = next - 8;
-      is_found = true;
-      break;
+      if (!same_stack) starts.push_back(interrupted - 8);
     }
-    if (!is_found) return;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/address.h"
+#include "engine/inproc/target/patch.h"
 #include "process/maps.h"
 #include "process/memory.h"
 

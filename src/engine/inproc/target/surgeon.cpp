@@ -173,6 +173,10 @@ Status Surgeon::try_again(std::span<const Patch> patches, std::span<const GoRunt
     std::ranges::sort(indices);
     std::vector<Patch> left;
     for (size_t i : indices) left.push_back(patches[i]);
+    // The hole of one that may pass is in place, or may pass as well.
+    for (Patch& patch : left)
+      if (std::ranges::none_of(left, [&](const Patch& hole) { return hole.contains(patch.via); }))
+        patch.via = {};
     InstallReport again;
     TRY_STATUS(process::with_seized(pid_, {}, [&](process::SeizedProcess& process) -> Status {
       const Clock::time_point began = Clock::now();
