@@ -24,8 +24,9 @@ namespace uscope::engine::inproc {
 struct MemoryPlan {
   // A memfd, MAP_SHARED, read and write, anywhere in the target and in uscope. Starts as zeroes.
   uint64_t shared_bytes = 0;
-  // Private anonymous, read and write, MAP_NORESERVE, MADV_WIPEONFORK, anywhere in the target. A forked child
-  // finds zeroes in it, and its probes do nothing. (Where MADV_WIPEONFORK fails, the target must be refused.)
+  // Private anonymous, read and write, MAP_NORESERVE, anywhere in the target. The first kWipedBytes are
+  // MADV_WIPEONFORK: a forked child finds zeroes there, and its probes do nothing. (Where that fails, the
+  // target must be refused.)
   uint64_t private_bytes = 0;
   // The fixed part of each code area, before the stubs. Code areas are read and execute for the target,
   // within 2 GiB of the text they serve; any number of them.

@@ -95,16 +95,35 @@ void emit_forked(Assembler& out, const AreaPlaces& places, Label on, Label off) 
   out.jmp(off);
 }
 
+// rax is the slot.
+void emit_empty_slot(Assembler& out) {
+  static_assert(sizeof(Slot) % 8 == 0);
+  Label next = out.newLabel();
+  out.mov(x86::esi, x86::dword_ptr(x86::rax, offsetof(Slot, had_another_thread)));
+  out.or_(x86::rsi, x86::qword_ptr(x86::rax, offsetof(Slot, claimed)));
+  out.xor_(x86::ebx, x86::ebx);
+  out.bind(next);
+  out.mov(x86::qword_ptr(x86::rax, x86::rbx, 3), 0);
+  out.inc(x86::ebx);
+  out.cmp(x86::ebx, imm(sizeof(Slot) / 8));
+  out.jb(next);
+  out.xor_(x86::ebx, x86::ebx);
+  out.test(x86::rsi, x86::rsi);
+  out.setne(x86::bl);
+  out.mov(x86::dword_ptr(x86::rax, offsetof(Slot, had_another_thread)), x86::ebx);
+}
+
 // A number for the thread, the lowest that is free, and with it the slot: rdx is its entry, rcx its tag ->
 // rdx = the slot. A handler that comes meanwhile finds an entry without a slot.
 void emit_take_slot(Assembler& out, const SharedRoutines& routines, const AreaPlaces& places, Label done,
                     Label none) {
   constexpr auto kFree = int32_t(offsetof(SharedHeader, free_threads));
-  Label word = out.newLabel(), bit = out.newLabel(), taken = out.newLabel();
+  Label word = out.newLabel(), bit = out.newLabel(), taken = out.newLabel(), search = out.newLabel();
   out.mov(x86::rsi, x86::ptr(routines.private_memory));
   out.xor_(x86::eax, x86::eax);
   out.cmp(x86::qword_ptr(x86::rsi, offsetof(PrivateHeader, is_own)), 0);
   out.jne(taken);
+  out.bind(search);
   out.movabs(x86::rsi, imm(places.shared));
   out.xor_(x86::ebx, x86::ebx);
   out.bind(word);
@@ -128,6 +147,11 @@ void emit_take_slot(Assembler& out, const SharedRoutines& routines, const AreaPl
   out.bind(taken);
   out.shl(x86::rax, imm(kSlotShift));
   out.lea(x86::rax, x86::ptr(x86::rax, x86::rsi, 0, kFirstSlotHeader));
+  // In a forked child it may be as a thread of its parent's had it. One with a probe in it may be in use
+  // here, by a handler that forked: the next number then.
+  out.cmp(x86::qword_ptr(x86::rax, offsetof(Slot, busy)), 0);
+  out.jne(search);
+  emit_empty_slot(out);
   out.mov(x86::qword_ptr(x86::rax, offsetof(Slot, claimed)), x86::rcx);
   out.mov(x86::qword_ptr(x86::rdx, offsetof(ThreadEntry, slot)), x86::rax);
   out.mov(x86::rdx, x86::rax);

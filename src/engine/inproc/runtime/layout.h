@@ -3,9 +3,10 @@
 // addresses in shared memory (the two sides map it at different places), only offsets from its start.
 //
 // Shared memory (a memfd): SharedHeader, MapInfo[], MapLive[], then the maps' own parts, the chunks of the
-// ring buffer, and one ThreadBlock a thread with its copies of per-thread values. Private memory (wiped in a
-// forked child): PrivateHeader, hints, a table of the threads, then their Slots, each with the stack that
-// probe code runs on.
+// ring buffer, and one ThreadBlock a thread with its copies of per-thread values. Private memory:
+// PrivateHeader, hints, a table of the threads, all of which a forked child finds wiped; then their Slots,
+// each with the stack that probe code runs on. Those it finds as they were: a signal handler that interrupts
+// a probe may fork, and return in the child.
 //
 // A thread takes the lowest number that is free: of its ThreadBlock, which no other thread of any process
 // that shares the memory has, and of its Slot. When it has ended, its number is taken back, see
@@ -290,6 +291,7 @@ inline constexpr uint64_t kThreadsBytes = sizeof(ThreadEntry) << kThreadEntryBit
 inline uint32_t thread_entry_of(uint64_t tag) { return uint32_t(tag * kSlotHash >> (64 - kThreadEntryBits)); }
 
 inline constexpr uint64_t kSlotsOffset = kThreadsOffset + kThreadsBytes;
+inline constexpr uint64_t kWipedBytes = kSlotsOffset;
 inline constexpr uint64_t kSlotStride = uint64_t(1) << kSlotShift;
 inline constexpr uint64_t kPrivateBytes = kSlotsOffset + (kSlotStride << kSlotBits);
 // Of slot 0's header in private memory.

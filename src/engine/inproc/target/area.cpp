@@ -126,7 +126,8 @@ Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offs
     case Use::private_data: {
       TRY_STATUS(map_at(where, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
       contents_.stacks.push_back(where);
-      TRY(int64_t result, caller_.call(SYS_madvise, {where.start.value, where.size, MADV_WIPEONFORK}));
+      TRY(int64_t result,
+          caller_.call(SYS_madvise, {where.start.value, whole_pages(piece.wiped), MADV_WIPEONFORK}));
       if (result != 0) return fail(Error::from_errno("keeping memory from forked children", int(-result)));
       break;
     }

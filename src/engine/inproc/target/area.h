@@ -18,12 +18,13 @@ struct PieceRequest {
   enum class Use : uint32_t {
     code,          // the target may execute it; uscope fills it in through the memfd before it is used
     shared_data,   // both read and write it
-    private_data,  // the target's own, threads may have their stack there; a forked child finds it all zero
+    private_data,  // the target's own, threads may have their stack there
   };
   Use use = Use::code;
   uint64_t size = 0;
   // Every byte of it must be within 2 GB of all this; size 0: anywhere.
   AddressSpan reach;
+  uint64_t wiped = 0;  // of private_data: so many bytes at its start are zero in a forked child
 };
 
 struct AreaRequest {

@@ -111,7 +111,7 @@ Result<Fd> Deployment::map_memory(const Fd& shared) {
     request = request_for(reserved_, records_of(targets));
   }
   request.pieces.insert(request.pieces.begin(), {{Use::shared_data, plan.shared_bytes, {}},
-                                                 {Use::private_data, plan.private_bytes, {}}});
+                                                 {Use::private_data, plan.private_bytes, {}, kWipedBytes}});
   TRY(Surgeon::Mapped mapped, guardian_->map(request, shared));
   timing_.add_stop(mapped.stopped_ns);
   for (size_t i = 0; i < reserved_.size(); ++i) reserved_[i].piece = mapped.pieces[2 + i];

@@ -63,7 +63,7 @@ OwnProcess::OwnProcess(const codegen::Program& program) {
   close(fd);
   void* own = mmap(nullptr, plan.private_bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (shared == MAP_FAILED || own == MAP_FAILED || madvise(own, plan.private_bytes, MADV_WIPEONFORK) != 0)
+  if (shared == MAP_FAILED || own == MAP_FAILED || madvise(own, kWipedBytes, MADV_WIPEONFORK) != 0)
     give_up("mapping");
   shared_ = {static_cast<uint8_t*>(shared), plan.shared_bytes};
   private_ = static_cast<uint8_t*>(own);
