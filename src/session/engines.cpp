@@ -2,8 +2,12 @@
 
 #include <linux/capability.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "engine/inproc/inproc_engine.h"
 #include "engine/kernel/kernel_engine.h"
+#include "process/maps.h"
 #include "session/doctor_checks.h"
 
 namespace uscope::session {
@@ -59,6 +63,19 @@ Result<std::vector<ChosenEngine>> choose_engines(EngineChoice choice, const lang
   Engines engines = {{true, "everything probed lives in one process"}};
   if (kernel_may_be_asked()) engines.push_back({false, "the in-process engine cannot"});
   return engines;
+}
+
+std::optional<std::string> conservative_collector(pid_t pid) {
+  static constexpr std::string_view kCollectors[] = {
+      "libgc.so", "libdruntime", "libphobos2", "libgphobos", "libil2cpp", "GameAssembly.so", "libmonoboehm"};
+  auto maps = process::Maps::of(pid);
+  if (!maps) return std::nullopt;
+  for (const process::MappedImage& image : maps->images()) {
+    const std::string name = image.path.substr(image.path.rfind('/') + 1);
+    if (std::ranges::any_of(kCollectors, [&](std::string_view each) { return name.starts_with(each); }))
+      return name;
+  }
+  return std::nullopt;
 }
 
 std::unique_ptr<engine::Engine> EngineMaker::make(const ChosenEngine& chosen, std::optional<pid_t> pid,

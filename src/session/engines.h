@@ -29,6 +29,11 @@ struct ChosenEngine {
 Result<std::vector<ChosenEngine>> choose_engines(EngineChoice choice, const lang::TypedProgram& program,
                                                  std::optional<pid_t> pid, bool follows_forks);
 
+// A library of the process's, with which a garbage collector looks for objects on the stacks of threads that
+// it stops by signals: of a thread that is in a probe it might not see all. See
+// docs/decisions/inproc-code.md.
+std::optional<std::string> conservative_collector(pid_t pid);
+
 // Makes it. `types` keeps the images that the in-process engine looks at.
 class EngineMaker {
  public:

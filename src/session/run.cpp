@@ -444,6 +444,7 @@ class ScriptRun {
   // Those that may run it, the one to try first in front.
   Result<std::vector<ChosenEngine>> engines_to_try() const;
   Result<bool> enter_process(const ChosenEngine& chosen, bool may_pass);
+  bool fits_collector(const ChosenEngine& chosen, bool may_pass) const;
   // Nothing: this engine cannot run it, nothing has been done yet, and another may try (`may_pass`).
   Result<std::optional<int>> run_on(const ChosenEngine& chosen, bool may_pass);
   Result<std::optional<int>> run_placed(const ChosenEngine& chosen, bool may_pass,
@@ -531,7 +532,7 @@ Result<bool> ScriptRun::enter_process(const ChosenEngine& chosen, bool may_pass)
                               "'s; --engine inproc shares memory with it, if you trust it"),
              false;
   }
-  if (!child_) return true;
+  if (!child_) return fits_collector(chosen, may_pass);
   if (loses_rights(child_->file())) {
     const std::string what =
         child_->file() + " runs without the rights of its owner, since it is traced from its start";
@@ -540,6 +541,16 @@ Result<bool> ScriptRun::enter_process(const ChosenEngine& chosen, bool may_pass)
   }
   // What is to run inside the process needs the process to be there.
   TRY_STATUS(child_->hold_at_entry());
+  return fits_collector(chosen, may_pass);
+}
+
+bool ScriptRun::fits_collector(const ChosenEngine& chosen, bool may_pass) const {
+  auto library = conservative_collector(*scope_.pid);
+  if (!library) return true;
+  const std::string what = "a garbage collector (" + *library +
+                           ") may stop threads by signals, and miss what a thread that is in a probe uses";
+  if (may_pass) return pass(chosen, what), false;
+  if (request_.with_warnings) report_("WARNING: " + what + "\nHINT: --engine kernel is safe\n");
   return true;
 }
 
