@@ -346,6 +346,12 @@ Result<int> Session::try_out(const view::Writer& report) {
   return run_tests(codes, engine_, poll, failed, report);
 }
 
+bool probes_user_space(const lang::TypedProgram& program) {
+  return std::ranges::any_of(program.probes, [](const lang::TypedProbe& probe) {
+    return std::ranges::any_of(probe.attach_points, &lang::AttachSpec::user_space);
+  });
+}
+
 std::set<std::string> probed_files(const lang::TypedProgram& program) {
   std::set<std::string> files;
   for (const lang::TypedProbe& probe : program.probes)
@@ -560,6 +566,12 @@ Result<std::optional<int>> ScriptRun::run_on(const ChosenEngine& chosen, bool ma
   if (chosen.is_inproc) {
     TRY(const bool is_ours, enter_process(chosen, may_pass));
     if (!is_ours) return std::nullopt;
+  } else if (target_ && target_->info.leader_is_dead && probes_user_space(*program_)) {
+    // Its filter by process looks at the memory of the first thread.
+    return fail(
+        Error(fmt::format("the first thread of process {} has ended, so the kernel sees no probe of it",
+                          target_->info.pid))
+            .with_hint("use --engine inproc"));
   }
   std::optional<pid_t> child_pid = child_ ? std::optional(child_->pid()) : std::nullopt;
   std::string messages;
