@@ -191,6 +191,23 @@ std::string PatchFacts::why_forbidden(const FunctionSymbol& function, uint64_t b
   return {};
 }
 
+engine::inproc::FaultFacts PatchFacts::faults_in(std::span<const x86::CodeRange> parts) const {
+  engine::inproc::FaultFacts faults;
+  if (!image_.is_elf()) return faults;
+  if (const image::Pclntab* go = image_.pclntab())
+    faults.panics = go->function_at(ImageAddr{parts.front().address}) != nullptr;
+  const bool any_lands = std::ranges::any_of(parts, [&](const x86::CodeRange& part) {
+    const auto entry = image_.unwind_entries().at(part.address);
+    return entry && entry->lsda;
+  });
+  if (!any_lands) return faults;
+  faults.lands = [this](uint64_t address) {
+    const auto around = image_.unwind_entries().at(address);
+    return around && image::lands_from(image_.elf(), *around, address);
+  };
+  return faults;
+}
+
 std::optional<FunctionFacts> PatchFacts::function_at(ImageAddr address) {
   auto function = symbol_at(address);
   if (!function) return std::nullopt;
@@ -205,6 +222,7 @@ std::optional<FunctionFacts> PatchFacts::function_at(ImageAddr address) {
     facts.code.code_pointers.push_back(inside->address.value);
   facts.padding_behind = filler_behind(ImageAddr{body.end()}).size();
   facts.parks_anywhere = parks_anywhere_;
+  facts.faults = faults_in(facts.code.parts);
   facts.forbidden = why_forbidden(*function, body.address, body.end());
   return facts;
 }
@@ -237,6 +255,7 @@ std::optional<engine::inproc::EntryFacts> PatchFacts::entry_at(ImageAddr address
   if (!code || code->address != address.value || image_.cold_part_at(address) != nullptr) return std::nullopt;
   facts.body = *code;
   facts.parks_anywhere = parks_anywhere_;
+  facts.faults = faults_in({&facts.body, 1});
   facts.forbidden =
       why_forbidden(function != nullptr ? *function : FunctionSymbol(), code->address, code->end());
   return facts;

@@ -18,4 +18,9 @@ struct LandingPads {
 
 LandingPads read_landing_pads(const ElfFile& file, const UnwindEntry& entry);
 
+// Whether what is thrown at an instruction lands in the function: calls do, and where the compiler was told
+// so
+// (-fnon-call-exceptions) also faults. A table that cannot be read says yes.
+bool lands_from(const ElfFile& file, const UnwindEntry& entry, uint64_t address);
+
 }  // namespace uscope::image

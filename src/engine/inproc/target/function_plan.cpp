@@ -8,6 +8,7 @@
 
 #include "x86/entry_step.h"
 #include "x86/entry_window.h"
+#include "x86/faults.h"
 #include "x86/liveness.h"
 
 namespace uscope::engine::inproc {
@@ -17,12 +18,30 @@ using x86::Instruction;
 using x86::Kind;
 using x86::Window;
 
+namespace {
+
 // A thread that sleeps in a system call may be made to repeat it, two bytes before where it stands: such an
-// instruction must stay where it is.
-std::optional<std::string> why_unmovable(const Window& window) {
-  for (const Instruction& i : window.instructions)
+// instruction must stay where it is. So must one whose faults are looked up by their address. `code`: the
+// function, as is_return_address_on_top() takes it; `bytes_at`: its bytes from an address on.
+template <typename Code, typename BytesAt>
+std::optional<std::string> why_unmovable(const Window& window, const Code& code, const FaultFacts& faults,
+                                         BytesAt bytes_at) {
+  for (const Instruction& i : window.instructions) {
     if (i.kind == Kind::syscall) return fmt::format("the system call at {:#x} cannot be moved", i.address);
+    if ((!faults.panics && !faults.lands) || !x86::may_fault(bytes_at(i.address).first(i.length))) continue;
+    if (faults.panics && !x86::is_return_address_on_top(code, i.address))
+      return fmt::format("the instruction at {:#x} may panic, and Go would not know it elsewhere", i.address);
+    const bool is_call = i.kind == Kind::call || i.kind == Kind::indirect_call;
+    if (faults.lands && !is_call && faults.lands(i.address))
+      return fmt::format("the instruction at {:#x} may throw, and would not be known elsewhere", i.address);
+  }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> why_unmovable(const Window& window, const Flow& flow, const FaultFacts& faults) {
+  return why_unmovable(window, flow, faults, [&](uint64_t address) { return flow.bytes_at(address); });
 }
 
 namespace {
@@ -81,7 +100,7 @@ uint64_t FunctionPlanner::padding_for(uint64_t site) const {
 
 FunctionPlanner::Drafted FunctionPlanner::drafted(Windowed&& window, unsigned jump_size) const {
   if (!window) return std::unexpected(window.error().text());
-  if (auto unmovable = why_unmovable(*window)) return std::unexpected(*unmovable);
+  if (auto unmovable = why_unmovable(*window, flow_, facts_.faults)) return std::unexpected(*unmovable);
   const auto& moved = window->instructions;
   if (facts_.parks_anywhere && moved.size() > 1 && moved[1].address < window->start + jump_size)
     return std::unexpected(
@@ -251,6 +270,7 @@ FunctionPlan FunctionPlanner::finish() && {
   plan.refused = std::move(refused_);
   plan.parts = flow_.parts();
   plan.parks_anywhere = facts_.parks_anywhere;
+  plan.faults = facts_.faults;
   if (needs_room) plan.flow = std::move(flow_);
   return plan;
 }
@@ -273,6 +293,8 @@ std::optional<FunctionPlan> plan_entry(const EntryFacts& facts, std::span<const 
   for (size_t site : sites) read |= requests[site].read;
   auto entry = x86::entry_window(facts.body, read);
   if (!entry) return std::nullopt;
+  auto bytes_at = [&](uint64_t address) { return facts.body.bytes.subspan(address - facts.body.address); };
+  if (why_unmovable(entry->window, facts.body, facts.faults, bytes_at)) return std::nullopt;
   FunctionPlan plan;
   plan.is_by_entry_alone = true;
   plan.parts = {facts.body};

@@ -29,6 +29,7 @@ struct FunctionPlan {
   std::vector<SiteRefusal> refused;
   std::vector<x86::CodeRange> parts;
   bool parks_anywhere = false;
+  FaultFacts faults;
   // Only the first instructions were looked at: what jumps into the windows, also from the function itself,
   // is not known yet. The probe, too, must be at a place that nothing else leads to.
   bool is_by_entry_alone = false;
@@ -46,6 +47,7 @@ std::optional<FunctionPlan> plan_entry(const EntryFacts& facts, std::span<const 
                                        std::span<const size_t> sites);
 
 // Why the window's instructions must stay where they are; nothing if they need not.
-std::optional<std::string> why_unmovable(const x86::Window& window);
+std::optional<std::string> why_unmovable(const x86::Window& window, const x86::Flow& flow,
+                                         const FaultFacts& faults);
 
 }  // namespace uscope::engine::inproc

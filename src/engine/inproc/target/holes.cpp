@@ -51,7 +51,8 @@ std::optional<Hole> HoleFinder::in_filler(const Window& window, const Flow& flow
 }
 
 // Any run of instructions that nothing leads into the middle of can be moved, probe or not.
-std::optional<Hole> HoleFinder::by_moving(const Window& window, const Flow& flow) const {
+std::optional<Hole> HoleFinder::by_moving(const Window& window, const Flow& flow,
+                                          const FaultFacts& faults) const {
   constexpr unsigned kBoth = 2 * x86::near_jump_size;
   for (const Instruction& first : flow.instructions()) {
     const uint64_t hole_at = first.address + x86::near_jump_size;
@@ -61,7 +62,7 @@ std::optional<Hole> HoleFinder::by_moving(const Window& window, const Flow& flow
     if (first.address == flow.entry()) continue;
     if (taken_.overlaps(first.address, first.address + kBoth)) continue;
     auto victim = x86::window_at(flow, first.address, kBoth);
-    if (!victim || why_unmovable(*victim)) continue;
+    if (!victim || why_unmovable(*victim, flow, faults)) continue;
     if (taken_.overlaps(victim->start, victim->start + victim->size())) continue;
     const Bytes bytes = flow.bytes_at(victim->start).first(victim->end - victim->start);
     return Hole{ImageAddr{hole_at}, {}, Hole::Evicted{std::move(*victim), bytes}};
@@ -74,7 +75,7 @@ std::optional<Hole> HoleFinder::by_moving_neighbours(const Window& window) const
   auto look_at = [&](const x86::CodeRange& code) {
     auto neighbour = facts_.function_at(ImageAddr{code.address});
     if (!neighbour || neighbour->parks_anywhere || !neighbour->forbidden.empty()) return;
-    found = by_moving(window, x86::analyze(neighbour->code));
+    found = by_moving(window, x86::analyze(neighbour->code), neighbour->faults);
   };
   auto here = facts_.code_around(ImageAddr{window.start});
   if (!here) return std::nullopt;
@@ -94,7 +95,7 @@ std::optional<Hole> HoleFinder::by_moving_neighbours(const Window& window) const
 std::optional<Hole> HoleFinder::find(const Window& window, const FunctionPlan& function) {
   if (!function.flow) return std::nullopt;
   auto hole = in_filler(window, *function.flow);
-  if (!hole && !function.parks_anywhere) hole = by_moving(window, *function.flow);
+  if (!hole && !function.parks_anywhere) hole = by_moving(window, *function.flow, function.faults);
   if (!hole && !function.parks_anywhere) hole = by_moving_neighbours(window);
   if (!hole) return std::nullopt;
   taken_.add(hole->address.value, hole->address.value + x86::near_jump_size);

@@ -44,7 +44,8 @@ class HoleFinder {
 
  private:
   std::optional<PatchPlan::Hole> in_filler(const x86::Window& window, const x86::Flow& flow) const;
-  std::optional<PatchPlan::Hole> by_moving(const x86::Window& window, const x86::Flow& flow) const;
+  std::optional<PatchPlan::Hole> by_moving(const x86::Window& window, const x86::Flow& flow,
+                                           const FaultFacts& faults) const;
   std::optional<PatchPlan::Hole> by_moving_neighbours(const x86::Window& window) const;
   std::optional<PatchPlan::Hole> usable(ImageAddr address, Bytes filler, uint64_t from) const;
 

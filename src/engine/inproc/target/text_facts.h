@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,16 @@
 
 namespace uscope::engine::inproc {
 
+// Who turns a fault into something that the program goes on from, and looks the faulting instruction up by
+// its address: such an instruction must stay where it is.
+struct FaultFacts {
+  // Go's runtime. It copes with an address that it does not know if the return address is on top of the
+  // stack.
+  bool panics = false;
+  // Whether an exception that is thrown at an instruction is caught in this function; empty: none is.
+  std::function<bool(uint64_t address)> lands;
+};
+
 struct FunctionFacts {
   // With landing pads and every other place that something outside may jump to.
   x86::FunctionCode code;
@@ -23,6 +34,7 @@ struct FunctionFacts {
   // Execution may be parked at any instruction, with nobody to find it there (goroutines of a stripped Go
   // program): only patches that destroy a single instruction are safe.
   bool parks_anywhere = false;
+  FaultFacts faults;
   // Not empty: this function must not be patched, and why.
   std::string forbidden;
 };
@@ -31,6 +43,7 @@ struct FunctionFacts {
 struct EntryFacts {
   x86::CodeRange body;  // its first part
   bool parks_anywhere = false;
+  FaultFacts faults;
   std::string forbidden;
 };
 

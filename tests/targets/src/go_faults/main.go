@@ -17,11 +17,38 @@ type node struct {
 	next *node
 }
 
-var recovered, fine atomic.Int64
+// Its method calls, so it has a frame, and has no stack of its own but that: the load that faults is right before
+// `pop %rbp; ret`, where Go since 1.21 ends its functions so.
+type box struct {
+	size, value int
+}
+
+var recovered, fine, recoveredBoxes, fineBoxes, touched atomic.Int64
 
 //go:noinline
 func visit(n *node, times int) int {
 	return len(n.name) + times
+}
+
+//go:noinline
+func touch() {
+	touched.Add(1)
+}
+
+//go:noinline
+func (b *box) get() int {
+	touch()
+	return b.value
+}
+
+//go:noinline
+func tryBox(b *box) (result int, failed bool) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			failed = strings.Contains(fmt.Sprint(problem), "nil pointer dereference")
+		}
+	}()
+	return b.get(), false
 }
 
 //go:noinline
@@ -51,6 +78,12 @@ func main() {
 				if n, failed := try(&node{name: strings.Repeat("x", i%100)}, 1); !failed && n == i%100+1 {
 					fine.Add(1)
 				}
+				if _, failed := tryBox(nil); failed {
+					recoveredBoxes.Add(1)
+				}
+				if n, failed := tryBox(&box{value: i}); !failed && n == i {
+					fineBoxes.Add(1)
+				}
 				if i%64 == 0 {
 					runtime.GC()
 				}
@@ -59,7 +92,10 @@ func main() {
 	}
 	all.Wait()
 	fmt.Printf("CALL main.visit recovered %d fine %d\n", recovered.Load(), fine.Load())
-	if recovered.Load() != int64(4*rounds) || fine.Load() != int64(4*rounds) {
-		os.Exit(1)
+	fmt.Printf("CALL main.(*box).get recovered %d fine %d touched %d\n", recoveredBoxes.Load(), fineBoxes.Load(), touched.Load())
+	for _, count := range []int64{recovered.Load(), fine.Load(), recoveredBoxes.Load(), fineBoxes.Load(), touched.Load() / 2} {
+		if count != int64(4*rounds) {
+			os.Exit(1)
+		}
 	}
 }

@@ -62,6 +62,31 @@ TEST(LandingPads, AreWhereAFunctionCatches) {
   }
 }
 
+// The call of thrower() lands, and so does the load where faults may throw; what only adds lies in no range.
+TEST(LandingPads, AreLandedInFromSomePlaces) {
+  Scratch scratch;
+  std::string source = scratch.write("b.cc", R"(
+int thrower();
+extern "C" int calls() { try { return thrower() + 1; } catch (...) { return -1; } }
+extern "C" int loads(int* p) { try { return *p; } catch (...) { return -1; } }
+int thrower() { throw 1; }
+int main(int argc, char**) { return calls() + loads(&argc); })");
+  output_of("g++ -O1 -fno-inline -fnon-call-exceptions " + source + " -o " + (scratch / "b.out"));
+  ElfFile file = open_image(scratch / "b.out");
+  SymbolList symbols = read_function_symbols(file);
+  auto landing = [&](std::string_view name) {
+    const Symbol& function = symbol_of(symbols, name);
+    const auto entry = UnwindEntries(file).at(function.address.value);
+    size_t count = 0;
+    for (uint64_t at = 0; entry && at < function.size; ++at)
+      count += lands_from(file, *entry, function.address.value + at) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(landing("calls"), 5u);  // a call's bytes
+  EXPECT_EQ(landing("loads"), 2u);  // mov (%rdi),%eax
+  EXPECT_EQ(landing("main"), 0u);
+}
+
 TEST(LandingPads, AColdPartBeginsInsideItsFrame) {
   Scratch scratch;
   ElfFile file = throwing_image(scratch, "-O2");

@@ -41,13 +41,14 @@ class MadeUpImage : public TextFacts {
       if (place != code->address) facts.code.code_pointers.push_back(place);
     facts.padding_behind = filler_at(code->end()).size();
     facts.parks_anywhere = parks_anywhere;
+    facts.faults = faults;
     facts.forbidden = forbidden;
     return facts;
   }
   std::optional<EntryFacts> entry_at(ImageAddr address) override {
     auto code = code_around(address);
     if (!knows_entries || !code || code->address != address.value) return std::nullopt;
-    return EntryFacts{*code, parks_anywhere, forbidden};
+    return EntryFacts{*code, parks_anywhere, faults, forbidden};
   }
   std::optional<x86::CodeRange> code_around(ImageAddr address) override {
     auto after = functions_.upper_bound(address.value);
@@ -76,6 +77,7 @@ class MadeUpImage : public TextFacts {
   }
 
   bool knows_entries = true, parks_anywhere = false;
+  FaultFacts faults;
   std::string forbidden;
   std::vector<uint64_t> ways;  // sorted
   std::vector<uint8_t> data_bytes;

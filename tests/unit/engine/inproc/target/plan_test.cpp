@@ -207,6 +207,59 @@ TEST(Plan, SystemCallsStayWhereTheyAre) {
   EXPECT_NE(refusal(plan(image, {f}), 0).find("system call"), std::string::npos);
 }
 
+// push %rbp; mov %rsp,%rbp; mov 8(%rax),%rax; pop %rbp; ret: as Go ends its functions since 1.21
+const auto kLoads = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x40, 0x08, 0x5d, 0xc3};
+
+TEST(Plan, WhatMayPanicInGoStaysWhereItIs) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kLoads);
+  image.add(kFramed, 1);
+  ImagePlan made = plan(image, {f + 9});
+  EXPECT_EQ(made.patches.at(0).window.start, f + 4) << "where nobody asks, the load is moved";
+  image.faults.panics = true;
+  EXPECT_NE(refusal(plan(image, {f + 9}), 0), "") << "no place for a short jump to go on from";
+  image.fill_up(16);
+  made = plan(image, {f, f + 9});
+  ASSERT_EQ(made.patches.size(), 2u) << refusal(made, 0) << refusal(made, 1);
+  EXPECT_EQ(made.patches[0].window.end, f + 4);
+  EXPECT_EQ(made.patches[1].window.start, f + 8);
+  EXPECT_EQ(tactic_of(made.patches[1], made.patches[1].probes[0]), Tactic::short_jump_to_padding);
+}
+
+TEST(Plan, WhatMayPanicInGoIsMovedWhereTheReturnAddressIsOnTop) {
+  MadeUpImage image;
+  image.faults.panics = true;
+  const uint64_t f = image.add({0x48, 0x8b, 0x40, 0x08, 0xc3});  // mov 8(%rax),%rax; ret
+  const ImagePlan made = plan(image, {f});
+  ASSERT_EQ(made.patches.size(), 1u) << refusal(made, 0);
+  EXPECT_EQ(made.patches[0].window.start, f);
+}
+
+TEST(Plan, NoRoomIsMadeByMovingWhatMayPanic) {
+  MadeUpImage image;
+  const uint64_t f = image.add({0x89, 0xf8, 0xc3});
+  // push %rbp; mov %rsp,%rbp; mov 8(%rax),%rax three times; pop %rbp; ret
+  image.add({0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x40, 0x08, 0x48, 0x8b, 0x40, 0x08, 0x48, 0x8b, 0x40, 0x08,
+             0x5d, 0xc3},
+            1);
+  image.add(kFramed, 1);
+  const ImagePlan made = plan(image, {f});
+  ASSERT_TRUE(made.patches.at(0).hole && made.patches[0].hole->evicted);
+  image.faults.panics = true;
+  EXPECT_NE(refusal(plan(image, {f}), 0), "");
+}
+
+TEST(Plan, WhatIsCaughtByItsPlaceStaysThere) {
+  MadeUpImage image;
+  const uint64_t f = image.add(kLoads);
+  image.add(kFramed, 1);
+  uint64_t caught = f + 4;
+  image.faults.lands = [&](uint64_t address) { return address == caught; };
+  EXPECT_NE(refusal(plan(image, {f + 9}), 0), "");
+  caught = f + 8;  // the pop cannot fault
+  EXPECT_EQ(plan(image, {f + 9}).patches.at(0).window.start, f + 4);
+}
+
 TEST(Plan, ForbiddenIsForbidden) {
   MadeUpImage image;
   const uint64_t f = image.add(kFramed);
@@ -367,6 +420,20 @@ TEST_F(ManyFunctions, HaveTheirFirstInstructionMovedWhereSomethingLeadsBehindIt)
   EXPECT_EQ(made.patches[300].window.start, plain + 6);
   EXPECT_EQ(made.patches[301].window.start, again);
   EXPECT_EQ(image_.whole_functions, 1u);
+}
+
+TEST_F(ManyFunctions, AreLookedAtWhollyWhereTheyMayPanic) {
+  image_.faults.panics = true;
+  const uint64_t loads = image_.add(kLoads);
+  const uint64_t leaf = image_.add({0x48, 0x8b, 0x40, 0x08, 0x48, 0x89, 0xc3, 0xc3});
+  image_.fill_up(16);
+  sites_.push_back({ImageAddr{loads}});
+  sites_.push_back({ImageAddr{leaf}});
+  const ImagePlan made = plan_image(image_, sites_);
+  ASSERT_EQ(made.patches.size(), 302u);
+  EXPECT_EQ(made.patches[300].window.end, loads + 4);
+  EXPECT_EQ(made.patches[301].window.start, leaf);
+  EXPECT_GE(image_.whole_functions, 1u);
 }
 
 TEST_F(ManyFunctions, AreNotPatchedWhereTheyJumpIntoTheirOwnEntry) {
