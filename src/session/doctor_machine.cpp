@@ -128,8 +128,8 @@ Finding suspend_seccomp_finding(const Rights& rights) {
   return {"suspend_seccomp",
           "targets with seccomp",
           may ? Answer::Ok : Answer::No,
-          may ? "can be traced" : "not all",
-          may ? "" : "a program that filters its own system calls can be traced only with CAP_SYS_ADMIN",
+          may ? "if their filters allow it" : "not all",
+          may ? "" : "to look at a program's own filters takes CAP_SYS_ADMIN; without, it is refused",
           may ? "" : how_to_get("SYS_ADMIN", rights)};
 }
 

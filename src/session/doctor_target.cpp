@@ -49,14 +49,21 @@ Finding seccomp_finding(const ProcessInfo& target, const Rights& rights) {
   if (target.status.seccomp == process::Seccomp::Off) return finding;
   finding.value = target.status.seccomp == process::Seccomp::Strict ? "strict" : "filtered";
   if (target.status.seccomp_filters) finding.value += fmt::format(" ({})", *target.status.seccomp_filters);
-  if (rights.has(CAP_SYS_ADMIN) && !rights.under_seccomp) {
-    finding.why = "will be suspended for the moment of attaching";
+  if (target.status.seccomp == process::Seccomp::Strict) {
+    finding.answer = Answer::No;
+    finding.why = "it would be killed for a system call of a probe inside it";
+    finding.remedy = "use: --engine kernel";
+  } else if (rights.has(CAP_SYS_ADMIN) && !rights.under_seccomp) {
+    finding.answer = Answer::Unknown;
+    finding.why =
+        "which calls its filters allow is looked at when a script is attached; one that could be its death "
+        "is refused";
   } else if (rights.under_seccomp) {
     finding.answer = Answer::Unknown;
     finding.why = "can be traced if its filters are no more than uscope's own (the container's)";
   } else {
     finding.answer = Answer::No;
-    finding.why = "its filter could kill it for a system call of ours";
+    finding.why = "its filter could kill it for a system call of a probe";
     finding.remedy = "run: sudo uscope ...";
   }
   return finding;

@@ -26,6 +26,7 @@ Result<std::unique_ptr<OwnCode>> OwnCode::place(const TargetCode& code, std::spa
   own->maps_ = code.shared_plan().maps;
   for (MapInfo& map : own->maps_) map.self = uint64_t(&map) - uint64_t(shared.data());
   MemoryPlaces places{{uint64_t(shared.data())}, {uint64_t(own->private_.data())}, {}, {}};
+  places.pid = uint32_t(::getpid());
   places.maps = ProcessAddr{uint64_t(own->maps_.data())};
   TRY(auto bytes, code.code_area({uint64_t(own->area_.data())}, places));
   std::ranges::copy(bytes, own->area_.begin());

@@ -15,6 +15,7 @@
 #include "base/address.h"
 #include "base/bytes.h"
 #include "base/result.h"
+#include "process/seccomp_filter.h"
 #include "x86/relocate.h"
 #include "x86/window.h"
 
@@ -33,6 +34,8 @@ struct MemoryPlan {
   uint64_t code_bytes = 0;
   // It loads from addresses that it cannot know: MemoryPlaces::load_gate makes that cheap.
   bool reads_memory = false;
+  // What it asks of the kernel in the target's name.
+  std::vector<process::CallToCome> system_calls;
 };
 
 // Memory of the target that probes may load from without asking the kernel: see target/known_memory.h.
@@ -52,6 +55,7 @@ struct MemoryPlaces {
   KnownMemory known;
   std::optional<ProcessAddr> load_gate;  // see process/load_gate.h; in place before a header speaks of it
   std::optional<ProcessAddr> maps;       // the MapInfos, where they are not those in shared memory
+  uint32_t pid = 0;                      // as the process sees itself
 };
 
 // One probe at an instruction.

@@ -14,13 +14,11 @@ namespace uscope::engine::inproc {
 namespace {
 
 constexpr std::chrono::seconds kLookAtMapsEvery{1};
+// Many children end or execute something else sooner than they are looked for; and looking takes a
+// millisecond for some hundred processes.
+constexpr std::chrono::milliseconds kLookForChildrenAfter{10}, kLookForChildrenEvery{200};
 // What a program takes at most to load its libraries, in nearly all cases.
 constexpr std::chrono::milliseconds kVerdictAfter{500};
-
-uint32_t inner_pid(pid_t pid) {
-  auto info = process::read_process(pid);
-  return uint32_t(info && !info->status.ns_pids.empty() ? info->status.ns_pids.back() : pid);
-}
 
 }  // namespace
 
@@ -34,7 +32,7 @@ TargetLife::TargetLife(pid_t pid, Deployment& deployment, FactsSource facts, Lif
       board_(deployment.shared()),
       threads_(pid, deployment) {
   header().pid = uint32_t(pid_);
-  header().inner_pid = inner_pid(pid_);
+  header().inner_pid = deployment.places().pid;
   header().follows_forks = options_.follows_forks;
 }
 
@@ -78,6 +76,7 @@ void TargetLife::end() {
   is_over_ = true;
   header().answers_notices = 0;
   board_.answer_all();
+  if (!options_.follows_forks) look_for_children();
 }
 
 // A process that is ending has no memory any more, some time before it is a zombie.
@@ -161,8 +160,23 @@ void TargetLife::after_exec(bool is_held) {
   if (is_held) options_.exec.release();
 }
 
+// Children that are not followed do not say who they are.
+void TargetLife::look_for_children() {
+  const uint32_t said = __atomic_load_n(&header().unnamed_children, __ATOMIC_ACQUIRE);
+  const Clock::time_point now = Clock::now();
+  if (said == children_looked_for_) return;
+  if (!children_due_)
+    children_due_ = std::max(now + kLookForChildrenAfter, last_looked_for_children_ + kLookForChildrenEvery);
+  if (now < *children_due_ && !is_over_) return;
+  children_due_.reset();
+  last_looked_for_children_ = now;
+  children_looked_for_ = said;
+  for (pid_t child : deployment_.descendants()) deployment_.tell_of_child(child, Offspring::Probes::Off);
+}
+
 void TargetLife::hear_of_children() {
   SharedHeader& shared = header();
+  if (!options_.follows_forks) return look_for_children();
   const uint32_t said = __atomic_load_n(&shared.children_said, __ATOMIC_ACQUIRE);
   if (said - children_heard_ > kMostNewChildren) children_heard_ = said - kMostNewChildren;
   for (; children_heard_ != said; ++children_heard_) {
@@ -170,11 +184,9 @@ void TargetLife::hear_of_children() {
     const uint32_t child = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (child == 0) return;  // it is just being written
     __atomic_store_n(place, 0, __ATOMIC_RELAXED);
-    // Ids of another pid namespace mean nothing here; such a child's probes are off, and harm nobody.
+    // Ids of another pid namespace mean nothing here.
     if (shared.inner_pid != uint32_t(pid_)) continue;
-    using Probes = Offspring::Probes;
-    deployment_.tell_of_child(pid_t(child), options_.follows_forks ? Probes::On : Probes::Off);
-    if (!options_.follows_forks) continue;
+    deployment_.tell_of_child(pid_t(child), Offspring::Probes::On);
     if (auto info = process::read_process(pid_t(child))) followed_.emplace(pid_t(child), info->start_time);
   }
 }

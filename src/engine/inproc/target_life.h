@@ -60,6 +60,7 @@ class TargetLife {
   void take_notice(const NoticeBoard::Notice& notice);
   void catch_up();
   void hear_of_children();
+  void look_for_children();
   void after_exec(bool is_held);
   bool is_alive() const;
 
@@ -76,7 +77,9 @@ class TargetLife {
   bool said_too_many_threads_ = false;
   bool needs_looking_ = false;  // nobody tells of everything: look at the maps from time to time
   Clock::time_point next_look_;
-  uint32_t children_heard_ = 0;
+  uint32_t children_heard_ = 0, children_looked_for_ = 0;
+  std::optional<Clock::time_point> children_due_;
+  Clock::time_point last_looked_for_children_;
   std::map<pid_t, uint64_t> followed_;  // start times
   std::vector<std::string> news_;
   // After an exec: when to say that nothing of what is probed is in the new program.

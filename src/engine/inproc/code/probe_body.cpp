@@ -5,6 +5,7 @@
 #include <array>
 
 #include "engine/inproc/code/served_calls.h"
+#include "engine/inproc/runtime/in_target/system_calls.h"
 
 namespace uscope::engine::inproc {
 
@@ -17,8 +18,7 @@ namespace {
 using Assembler = x86::Assembler;
 
 constexpr uint64_t kMayGotoRounds = 8u << 20;  // as the kernel's
-constexpr int kGetPid = 39, kSigaltstack = 131, kArchPrctl = 158, kArchGetFs = 0x1003;
-constexpr uint32_t kOnStack = 1;
+constexpr uint32_t kOnStack = 1;               // of stack_t::ss_flags
 
 struct RegisterPlace {
   x86::Gp reg;
@@ -37,11 +37,6 @@ const std::array kPlain = {
 int32_t in_slot(uint32_t register_offset) { return int32_t(offsetof(Slot, registers) + register_offset); }
 
 x86::Mem field(const x86::Gp& slot, size_t offset) { return x86::qword_ptr(slot, int32_t(offset)); }
-
-bool has_rdfsbase() {
-  constexpr unsigned long kFsGsBase = 2;  // of AT_HWCAP2: the kernel has switched it on
-  return (getauxval(AT_HWCAP2) & kFsGsBase) != 0;
-}
 
 // rcx = the thread's tag, which is its thread pointer + 1: in every C library, in Go and without any, that
 // tells threads apart. What lies at fs:0 does not.
@@ -68,31 +63,39 @@ void emit_hint_number(Assembler& out, const x86::Gp& stack_pointer) {
   out.shr(stack_pointer.r32(), imm(32 - kHintBits));
 }
 
-// A forked child's first hit: rax is its private memory, which it finds wiped. It says that it is there; then
-// its probes stay off, or go on at `on` where forks are followed. Several threads may come here at once.
+// A forked child's first hit: rax is its private memory, which it finds wiped. Where forks are followed it
+// says who it is and goes on at `on`. Else it makes no system call, since it may be under seccomp by now: it
+// says that there is a child, for uscope to find, and its probes stay off. Several threads may come here at
+// once.
 void emit_forked(Assembler& out, const AreaPlaces& places, Label on, Label off) {
-  Label stays_off = out.newLabel();
+  Label is_followed = out.newLabel(), stays_off = out.newLabel();
   out.movabs(x86::rbx, imm(kOffAfterFork));
   out.cmp(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
   out.je(off);
   out.movabs(x86::rsi, imm(places.shared));
+  out.cmp(x86::dword_ptr(x86::rsi, offsetof(SharedHeader, follows_forks)), 0);
+  out.jne(is_followed);
+  out.lock().inc(x86::dword_ptr(x86::rsi, offsetof(SharedHeader, unnamed_children)));
+  out.bind(stays_off);
+  out.mov(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
+  out.jmp(off);
+  out.bind(is_followed);
   for (const x86::Gp& each : {x86::rax, x86::rcx, x86::r11}) out.push(each);
   out.mov(x86::eax, kGetPid);
   out.syscall();
-  out.mov(x86::edx, 1);
-  out.lock().xadd(x86::dword_ptr(x86::rsi, offsetof(SharedHeader, children_said)), x86::edx);
-  out.and_(x86::edx, imm(kMostNewChildren - 1));
-  out.mov(x86::dword_ptr(x86::rsi, x86::rdx, 2, offsetof(SharedHeader, children)), x86::eax);
+  out.mov(x86::edx, x86::eax);
   for (const x86::Gp& each : {x86::r11, x86::rcx, x86::rax}) out.pop(each);
-  out.cmp(x86::dword_ptr(x86::rsi, offsetof(SharedHeader, follows_forks)), 0);
-  out.je(stays_off);
+  out.test(x86::edx, x86::edx);
+  out.jle(stays_off);
+  out.mov(x86::dword_ptr(x86::rax, offsetof(PrivateHeader, pid)), x86::edx);
+  out.mov(x86::ebx, 1);
+  out.lock().xadd(x86::dword_ptr(x86::rsi, offsetof(SharedHeader, children_said)), x86::ebx);
+  out.and_(x86::ebx, imm(kMostNewChildren - 1));
+  out.mov(x86::dword_ptr(x86::rsi, x86::rbx, 2, offsetof(SharedHeader, children)), x86::edx);
   out.mov(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, shared)), x86::rsi);
   out.movabs(x86::rbx, imm(kAlive));
   out.mov(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
   out.jmp(on);
-  out.bind(stays_off);
-  out.mov(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
-  out.jmp(off);
 }
 
 // rax is the slot.
@@ -274,6 +277,8 @@ void emit_is_nested(Assembler& out, const SharedRoutines& routines, const MapInf
   out.jbe(nested);
   for (const x86::Gp& each : {x86::rcx, x86::rsi, x86::rdi, x86::r11}) out.push(each);
   out.sub(x86::rsp, 24);  // stack_t
+  // Where a seccomp filter forbids to ask, it may be a handler's.
+  out.mov(x86::dword_ptr(x86::rsp, 8), imm(kOnStack));
   out.xor_(x86::edi, x86::edi);
   out.mov(x86::rsi, x86::rsp);
   out.mov(x86::eax, kSigaltstack);
@@ -477,6 +482,11 @@ void Body::start_thread() {
 }
 
 }  // namespace
+
+bool has_rdfsbase() {
+  constexpr unsigned long kFsGsBase = 2;  // of AT_HWCAP2: the kernel has switched it on
+  return (getauxval(AT_HWCAP2) & kFsGsBase) != 0;
+}
 
 SharedRoutines emit_shared_routines(Assembler& out, const AreaPlaces& places, const MapInfo* scratch) {
   SharedRoutines routines{out.newLabel(), out.newLabel(), out.newLabel()};

@@ -25,6 +25,9 @@ struct SharedRoutines {
 SharedRoutines emit_shared_routines(asmjit::x86::Assembler& out, const AreaPlaces& places,
                                     const MapInfo* scratch);
 
+// Whether code can read its own thread pointer; else the kernel is asked for it.
+bool has_rdfsbase();
+
 Status emit_body(asmjit::x86::Assembler& out, asmjit::Label entry, const SharedRoutines& routines,
                  const codegen::Code& code, const CodeFacts& facts, const ValueFlow& flow,
                  const SharedPlan& plan, const AreaPlaces& places);

@@ -6,6 +6,7 @@
 #include "engine/inproc/code/code_facts.h"
 #include "engine/inproc/code/probe_body.h"
 #include "engine/inproc/code/site_stubs.h"
+#include "engine/inproc/runtime/calls_to_come.h"
 #include "engine/inproc/runtime/shared_plan.h"
 #include "runtime_blob.h"
 
@@ -68,6 +69,7 @@ class CompiledCode : public TargetCode {
     plan_.shared_bytes = shared_.bytes;
     plan_.private_bytes = kPrivateBytes;
     plan_.reads_memory = std::ranges::any_of(facts_, &CodeFacts::reads_memory);
+    plan_.system_calls = calls_to_come(program_, {plan_.reads_memory, has_rdfsbase()});
     plan_.code_bytes = round_up(kCodeStart + measured_.bytes.size(), kPage);
     return {};
   }
@@ -89,6 +91,7 @@ class CompiledCode : public TargetCode {
     header.shared = places.shared.value;
     header.is_own = process == Process::Own;
     header.knows = 1;
+    header.pid = places.pid;
     header.known = readable(places);
     std::vector<uint8_t> out(sizeof header);
     std::memcpy(out.data(), &header, sizeof header);

@@ -126,7 +126,8 @@ struct PrivateHeader {
   uint64_t shared;  // where the shared memory lies in this process
   uint64_t is_own;  // 1: this is uscope's own process, which has the first ThreadBlock
   uint64_t knows;   // 1: `known` is there; a followed child takes it from the shared memory
-  uint64_t pad[4];
+  uint32_t pid;     // as the process sees itself
+  uint32_t pad[7];
   ReadableMemory known;
   uint64_t reserved[504 - sizeof(ReadableMemory) / 8];
 };
@@ -241,7 +242,8 @@ struct SharedHeader {
   uint64_t free_threads[kMostThreads / 64];  // a bit for each number that a thread can take
   uint32_t follows_forks;                    // 1: a forked child's probes switch themselves on again
   uint32_t pairs_calls;                      // 1: the slots have tables of OpenCalls
-  // Forked children say here that they hit a probe: the ids they have, as they see them.
+  uint32_t unnamed_children;                 // forked, not followed, that have hit a probe: how often
+  // Forked children that are followed say here that they hit a probe: the ids they have, as they see them.
   uint32_t children_said;
   uint32_t children[kMostNewChildren];
   // Threads that tell uscope something and wait, see in_target/notice.cpp.

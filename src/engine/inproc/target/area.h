@@ -11,6 +11,7 @@
 #include "engine/inproc/target/journal.h"
 #include "engine/inproc/target/patch.h"
 #include "process/ptrace.h"
+#include "process/seccomp_filter.h"
 
 namespace uscope::engine::inproc {
 
@@ -29,7 +30,8 @@ struct PieceRequest {
 
 struct AreaRequest {
   std::vector<PieceRequest> pieces;
-  size_t most_patches = 0;  // that the journal has room for
+  size_t most_patches = 0;                        // that the journal has room for
+  std::vector<process::CallToCome> system_calls;  // that the code in it will make
 };
 
 struct Piece {

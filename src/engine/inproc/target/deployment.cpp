@@ -14,6 +14,7 @@
 #include "engine/inproc/runtime/layout.h"
 #include "engine/inproc/target/bundles.h"
 #include "engine/inproc/target/known_memory.h"
+#include "process/info.h"
 #include "process/load_gate.h"
 
 namespace uscope::engine::inproc {
@@ -112,12 +113,15 @@ Result<Fd> Deployment::map_memory(const Fd& shared) {
   }
   request.pieces.insert(request.pieces.begin(), {{Use::shared_data, plan.shared_bytes, {}},
                                                  {Use::private_data, plan.private_bytes, {}, kWipedBytes}});
+  request.system_calls = plan.system_calls;
   TRY(Surgeon::Mapped mapped, guardian_->map(request, shared));
   timing_.add_stop(mapped.stopped_ns);
   for (size_t i = 0; i < reserved_.size(); ++i) reserved_[i].piece = mapped.pieces[2 + i];
   places_.shared = mapped.pieces[0].where.start;
   places_.private_memory = mapped.pieces[1].where.start;
   places_.known = find_known_memory(pid_);
+  TRY(const process::ProcessInfo info, process::read_process(pid_));
+  places_.pid = uint32_t(info.own_pid());
   places_.load_gate.reset();
   TRY(remote_, process::RemoteMemory::open(pid_));
   return std::move(mapped.memory);
@@ -279,6 +283,7 @@ size_t Deployment::records_of(const std::vector<Target>& targets) const {
 AreaRequest Deployment::request_for(const std::vector<Cluster>& clusters, size_t records) const {
   constexpr size_t kGatePatches = 2;
   AreaRequest request;
+  request.system_calls = code_.plan().system_calls;
   request.most_patches = records + kGatePatches;
   for (const Cluster& cluster : clusters)
     request.pieces.push_back(

@@ -111,6 +111,7 @@ std::vector<uint8_t> encode(const AreaRequest& request) {
   MessageWriter out;
   out.put(uint64_t(request.most_patches));
   out.put_all(request.pieces);
+  out.put_all(request.system_calls);
   return std::move(out).take();
 }
 
@@ -119,8 +120,10 @@ Result<AreaRequest> decode_area_request(Bytes body) {
   AreaRequest request;
   request.most_patches = reader.u64();
   auto pieces = read_all<PieceRequest>(reader);
-  if (!reader || !pieces) return fail(cut_off());
+  auto calls = pieces ? read_all<process::CallToCome>(reader) : std::nullopt;
+  if (!reader || !calls) return fail(cut_off());
   request.pieces = std::move(*pieces);
+  request.system_calls = std::move(*calls);
   return request;
 }
 

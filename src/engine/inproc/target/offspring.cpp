@@ -1,6 +1,7 @@
 #include "engine/inproc/target/offspring.h"
 
 #include <dirent.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -81,7 +82,10 @@ std::optional<bool> maps_file(pid_t pid, uint64_t inode) {
   });
 }
 
+// What we have made can only be in processes that are younger than we are; to read the maps of all would take
+// many times as long.
 std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except) {
+  const auto since = process::start_time_of(::getpid());
   std::vector<pid_t> found;
   struct Closing {
     void operator()(DIR* open) const { ::closedir(open); }
@@ -93,6 +97,8 @@ std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except) {
     pid_t pid = 0;
     auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc() || end != name.data() + name.size() || pid == except) continue;
+    const auto started = process::start_time_of(pid);
+    if (!started || (since && *started < *since)) continue;
     if (maps_file(pid, inode).value_or(false)) found.push_back(pid);
   }
   return found;

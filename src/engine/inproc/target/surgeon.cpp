@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "process/info.h"
+#include "process/seccomp_filter.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -87,6 +88,7 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request, const Fd& 
     // With the process in our hands nobody else can begin.
     TRY(auto journals, find_journals(pid_, process.memory()));
     TRY_STATUS(check_owners(pid_, journals));
+    TRY_STATUS(process::check_seccomp(process, request.system_calls));
     unmap_retired(process);
     TRY(area, map_area(process, request, shared));
     stopped_ns = uint64_t((Clock::now() - began).count());

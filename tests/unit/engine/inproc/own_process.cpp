@@ -72,6 +72,7 @@ OwnProcess::OwnProcess(const codegen::Program& program) {
   area_ = map_near(uint64_t(&give_up), area_bytes_);
   if (!area_) give_up("no room near the code");
   if (!code_->prepare_shared(shared_)) give_up("preparing");
+  places_.pid = uint32_t(::getpid());
   auto private_header = code_->private_header(places_, TargetCode::Process::Target);
   std::memcpy(private_, private_header.data(), private_header.size());
   auto area = code_->code_area({uint64_t(area_)}, places_);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engine/inproc/runtime/hash_map.h"
+#include "engine/inproc/runtime/in_target/system_calls.h"
 #include "engine/inproc/runtime/layout.h"
 
 namespace uscope::engine::inproc {
@@ -85,7 +86,7 @@ inline uint64_t ticks() {
   return uint64_t(high) << 32 | low;
 }
 
-inline int64_t system_call(int64_t number, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0,
+inline int64_t system_call(SystemCall number, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, uint64_t d = 0,
                            uint64_t e = 0, uint64_t f = 0) {
   int64_t result;
   register uint64_t r10 __asm__("r10") = d;
@@ -93,21 +94,9 @@ inline int64_t system_call(int64_t number, uint64_t a = 0, uint64_t b = 0, uint6
   register uint64_t r9 __asm__("r9") = f;
   __asm__ volatile("syscall"
                    : "=a"(result)
-                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "a"(uint64_t(number)), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                    : "rcx", "r11", "memory");
   return result;
 }
-enum SystemCall : int64_t {
-  kGetPid = 39,
-  kKill = 62,
-  kGetUid = 102,
-  kGetGid = 104,
-  kPrctl = 157,
-  kGetTid = 186,
-  kFutex = 202,
-  kClockGetTime = 228,
-  kTgKill = 234,
-  kProcessVmReadv = 310,
-};
 
 }  // namespace uscope::engine::inproc

@@ -10,6 +10,12 @@ constexpr int64_t kGlibcTid = 0x2d0, kMuslTid = 0x30;
 constexpr int64_t kGoFirst = -0x100, kGoLast = -0x08;
 constexpr uint64_t kPage = 4096;
 
+// 0: a seccomp filter keeps it from us.
+uint32_t ask_for_tid() {
+  const int64_t tid = system_call(kGetTid);
+  return tid > 0 ? uint32_t(tid) : 0;
+}
+
 bool holds(const Slot* slot, uint64_t address, uint64_t value, uint32_t size) {
   uint64_t word = 0;
   const uint64_t local[2] = {(uint64_t)&word, size}, remote[2] = {address, size};
@@ -20,6 +26,7 @@ bool holds(const Slot* slot, uint64_t address, uint64_t value, uint32_t size) {
 // A thread that ends leaves its thread pointer to a later one. A word in the target's own memory that holds
 // the thread's id shows that; without one, the kernel is asked each time.
 uint64_t find_tid_word(const Slot* slot) {
+  if (slot->tid == 0) return 0;
   const uint64_t pointer = slot->claimed - 1;
   if (holds(slot, pointer + kGlibcTid, slot->tid, 4) && holds(slot, pointer + 16, pointer, 8))
     return pointer + kGlibcTid;
@@ -71,8 +78,8 @@ void uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_bloc
     header->knows = 1;
   }
   slot->index = index;
-  slot->pid = uint32_t(system_call(kGetPid));
-  slot->tid = uint32_t(system_call(kGetTid));
+  slot->pid = header->pid;
+  slot->tid = ask_for_tid();
   slot->tid_word = find_tid_word(slot);
   slot->random = ticks() | 1;
   slot->home = (uint64_t)header;
@@ -97,7 +104,7 @@ void uscope_thread_start(Slot* slot, PrivateHeader* header, uint64_t thread_bloc
 
 uint64_t uscope_pid_tgid(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot* slot) {
   if (slot->tid_word == 0 || *(const volatile uint32_t*)slot->tid_word != slot->tid) {
-    slot->tid = uint32_t(system_call(kGetTid));
+    slot->tid = ask_for_tid();
     ((ThreadBlock*)slot->values)->tid = slot->tid;
   }
   return uint64_t(slot->shown_pid) << 32 | slot->tid;
@@ -116,7 +123,6 @@ uint64_t uscope_uid_gid(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, Slot*)
 }
 
 int64_t uscope_comm(uint8_t* to, uint64_t size, uint64_t, uint64_t, uint64_t, Slot*) {
-  constexpr uint64_t kGetName = 16;
   uint8_t name[16] = {};
   if (size == 0) return kInvalid;
   if (system_call(kPrctl, kGetName, (uint64_t)name) != 0) {
