@@ -7,6 +7,7 @@
 #include "image/elf/symbols.h"
 #include "image/exceptions/landing_pads.h"
 #include "x86/decode.h"
+#include "x86/quick_decode.h"
 
 namespace uscope::symbols {
 namespace {
@@ -16,6 +17,22 @@ constexpr uint64_t largest_function = uint64_t(64) << 20;
 constexpr uint64_t most_filler = 64;
 constexpr size_t most_parts = 32;
 constexpr size_t most_pieces = 64;  // that the unwinder sees in one part: hand-written code has several
+
+// Stripped, a part of a function is code that no name covers, and that the unwinder sees as one piece if it
+// sees it at all.
+x86::OutsideCase case_outside(const ImageSymbols& image, uint64_t address) {
+  using x86::OutsideCase;
+  if (image.function_at(ImageAddr{address}) != nullptr || !image.is_executable(ImageAddr{address}))
+    return OutsideCase::none;
+  const auto entry = image.unwind_entries().at(address);
+  if (!entry) return OutsideCase::maybe;
+  if (entry->begin == address || entry->begins_inside_frame) return OutsideCase::part;
+  const Bytes before = image.code_at(ImageAddr{entry->begin}, address - entry->begin).value_or(Bytes());
+  uint64_t end = 0;
+  x86::quick_walk({entry->begin, before},
+                  [&](uint64_t at, const x86::QuickInstruction& i) { end = at + i.length; });
+  return end == address ? OutsideCase::maybe : OutsideCase::none;
+}
 
 // Gathers a function's parts, and of each what leads into it.
 class WholeFunction {
@@ -34,6 +51,8 @@ class WholeFunction {
       code_.code_pointers.insert(code_.code_pointers.end(), pointers.begin(), pointers.end());
     }
     read_relocated();
+    const ImageSymbols& image = image_;
+    code_.case_outside = [&image](uint64_t address) { return case_outside(image, address); };
   }
 
  private:

@@ -258,7 +258,7 @@ void FlowBuilder::resolve_jumps() {
   if (indirect_jumps_.empty()) return;
   std::vector<JumpTargets> outcomes;
   std::unordered_map<uint64_t, std::unordered_set<uint64_t>> known;
-  JumpResolver resolver(graph_, code_.read_image);
+  JumpResolver resolver(graph_, code_);
   for (unsigned round = 0; round < max_rounds; ++round) {
     outcomes.clear();
     for (uint64_t jump : indirect_jumps_) outcomes.push_back(resolver.resolve(*graph_.at(jump)));

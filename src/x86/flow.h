@@ -25,6 +25,14 @@ struct CodeRange {
   bool contains(uint64_t a) const { return a >= address && a - address < bytes.size(); }
 };
 
+// What an entry of a switch's table is that leads out of the function's known parts, where the code does not
+// say how many entries there are.
+enum class OutsideCase : uint8_t {
+  none,   // it is no entry: the table has ended before it
+  maybe,  // it is one if the table goes on behind it
+  part,   // it leads to a part of the function that nothing tells of
+};
+
 struct FunctionCode {
   // The first part begins with the entry; others are `.cold` pieces and the like. A piece that is not told of
   // counts as another function: jumping to it is a tail jump, and where it jumps back to is not seen. Whoever
@@ -43,6 +51,8 @@ struct FunctionCode {
   // Reads the image, for jump tables; empty when it cannot. Pointers must read as they are at run time, that
   // is, with relocations applied. Optional.
   std::function<Bytes(uint64_t address, uint64_t size)> read_image;
+  // Optional: then there is none.
+  std::function<OutsideCase(uint64_t address)> case_outside;
   // The code that holds an address outside of the parts, if it is one more part of this function. Optional.
   std::function<std::optional<CodeRange>(uint64_t address)> part_at;
   // Whether a call of this function never comes back. Optional: calls are taken to return.

@@ -1,5 +1,6 @@
 #include "x86/jump_table.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace uscope::x86 {
@@ -8,6 +9,7 @@ namespace {
 constexpr uint32_t max_bounded_entries = 65'536;
 constexpr uint32_t max_guessed_entries = 4'096;
 constexpr unsigned max_copies_followed = 6;
+constexpr uint32_t max_cases_outside = 16;  // in a row
 
 template <typename T>
 void sort_unique(std::vector<T>& values) {
@@ -209,9 +211,9 @@ const std::vector<uint64_t>& JumpResolver::addresses_taken() {
 }
 
 std::optional<uint64_t> JumpResolver::read_entry(const TableShape& shape, uint32_t number) {
-  if (!read_image_) return std::nullopt;
+  if (!code_.read_image) return std::nullopt;
   const uint64_t size = shape.base ? 4 : 8;
-  const Bytes bytes = read_image_(shape.address + number * size, size);
+  const Bytes bytes = code_.read_image(shape.address + number * size, size);
   if (bytes.size() < size) return std::nullopt;
   if (!shape.base) {
     uint64_t address;
@@ -223,11 +225,17 @@ std::optional<uint64_t> JumpResolver::read_entry(const TableShape& shape, uint32
   return *shape.base + uint64_t(int64_t(offset));
 }
 
+// An empty block for the impossible case, placed last by the compiler, is the address of the function's end.
+bool JumpResolver::is_end_of_part(uint64_t address) const {
+  return std::ranges::any_of(graph_.parts(), [&](const CodeRange& part) { return part.end() == address; });
+}
+
 // Reads the entries that the code allows, or, where its bound is not known, as many as make sense. False:
 // this is no table of this function.
 bool JumpResolver::read_table(const TableShape& shape) {
   std::vector<uint64_t> inside;
   bool leaves = false;
+  uint32_t outside = 0;  // the last entries that may lead out
   const bool exact = shape.bound.exactly.has_value();
   const uint32_t limit =
       exact ? std::min(*shape.bound.exactly, max_bounded_entries)
@@ -241,15 +249,20 @@ bool JumpResolver::read_table(const TableShape& shape) {
       // Without a bound, what follows the table is read too; it shows by pointing between instructions.
       if (!exact && !graph_.at(*target) && !graph_.is_linear_start(*target)) break;
       inside.push_back(*target);
+      leaves |= outside != 0;
+      outside = 0;
       continue;
     }
-    // An empty block for the impossible case, placed last by the compiler, is the address of the function's
-    // end.
-    bool is_end = false;
-    for (const CodeRange& part : graph_.parts()) is_end |= part.end() == *target;
-    if (is_end) continue;
-    if (!exact) break;
-    leaves = true;
+    if (is_end_of_part(*target)) continue;
+    if (exact) {
+      leaves = true;
+      continue;
+    }
+    // Or by pointing to where no case can be.
+    const OutsideCase what =
+        code_.case_outside && !inside.empty() ? code_.case_outside(*target) : OutsideCase::none;
+    leaves |= what == OutsideCase::part;
+    if (what == OutsideCase::none || ++outside > max_cases_outside) break;
   }
   if (inside.empty() || (exact && number < *shape.bound.exactly)) return false;
   targets_.inside.insert(targets_.inside.end(), inside.begin(), inside.end());

@@ -37,9 +37,7 @@ struct IndexBound {
 
 class JumpResolver {
  public:
-  using ReadImage = std::function<Bytes(uint64_t address, uint64_t size)>;
-  JumpResolver(Graph& graph, const ReadImage& read_image)
-      : graph_(graph), definitions_(graph), read_image_(read_image) {}
+  JumpResolver(Graph& graph, const FunctionCode& code) : graph_(graph), definitions_(graph), code_(code) {}
 
   JumpTargets resolve(const Instruction& jump);
   // The work that one function is worth is done: what was resolved last may be missing targets.
@@ -62,6 +60,7 @@ class JumpResolver {
   void read_offset_tables(const Load& load, const std::vector<uint64_t>& bases, Register base_register);
   bool read_table(const TableShape& shape);
   std::optional<uint64_t> read_entry(const TableShape& shape, uint32_t number);
+  bool is_end_of_part(uint64_t address) const;
   // The addresses outside of the function that a lea in it yields: what an unknown table register may hold.
   const std::vector<uint64_t>& addresses_taken();
   // How many entries the code's own check of the index allows.
@@ -69,7 +68,7 @@ class JumpResolver {
 
   Graph& graph_;
   DefinitionFinder definitions_;
-  const ReadImage& read_image_;
+  const FunctionCode& code_;
   const Instruction* jump_ = nullptr;
   JumpTargets targets_;
   std::vector<uint64_t> addresses_taken_;

@@ -29,8 +29,10 @@ struct Switch {
     const auto* p = static_cast<const uint8_t*>(data);
     table.insert(table.end(), p, p + size);
   }
+  std::function<OutsideCase(uint64_t address)> case_outside{};
   Flow analyze() const {
     FunctionCode f = function(bytes);
+    f.case_outside = case_outside;
     f.read_image = [this](uint64_t address, uint64_t size) {
       return address < table_address ? Bytes()
                                      : slice(table, address - table_address, size).value_or(Bytes());
@@ -109,6 +111,29 @@ TEST(JumpTable, WithoutABoundReadingStopsBetweenInstructions) {
   const Flow flow = s.analyze();
   EXPECT_TRUE(flow.complete());
   EXPECT_EQ(flow.tables()[0].entries, 2u);
+}
+
+TEST(JumpTable, WithoutABoundACaseOutsideIsAGap) {
+  // lea; movslq (%rdx,%rdi,4),%rax; add; jmp; inc %eax; inc %eax; ret
+  Switch s{code("488d15f90f0000 486304ba 4801d0 ffe0 ffc0 ffc0 c3"), {}};
+  s.add_offset(base + 16);
+  s.add_offset(0x5000);
+  s.add_offset(base + 18);
+  s.add_offset(0x6000);
+  auto answer = [&](OutsideCase what) {
+    s.case_outside = [=](uint64_t address) { return address == 0x5000 ? what : OutsideCase::none; };
+    return s.analyze();
+  };
+  EXPECT_TRUE(answer(OutsideCase::none).complete()) << "the table ends there";
+  EXPECT_FALSE(answer(OutsideCase::none).is_leader(base + 18));
+  EXPECT_EQ(answer(OutsideCase::maybe).gap(), Gap::table_leaves_function) << "it goes on";
+  EXPECT_TRUE(answer(OutsideCase::maybe).is_leader(base + 18));
+  EXPECT_EQ(answer(OutsideCase::part).gap(), Gap::table_leaves_function);
+  EXPECT_TRUE(answer(OutsideCase::part).is_leader(base + 18));
+  // As the last entry.
+  s.table.resize(8);
+  EXPECT_TRUE(answer(OutsideCase::maybe).complete());
+  EXPECT_EQ(answer(OutsideCase::part).gap(), Gap::table_leaves_function);
 }
 
 TEST(JumpTable, ABaseSpiltToTheStackIsFoundAgain) {
