@@ -11,6 +11,7 @@ constexpr int max_depth = 16;
 constexpr uint32_t rax = 0, rdx = 1, rcx = 2, rsi = 4, rdi = 5, rsp = 7, r8 = 8, r9 = 9, xmm0 = 17;
 constexpr std::array<uint32_t, 6> integer_registers = {rdi, rsi, rdx, rcx, r8, r9};
 constexpr size_t vector_registers = 8;
+constexpr uint64_t widest_vector = 64;
 
 enum class Class { None, Integer, Sse, SseUp, X87, X87Up, Memory, Unknown };
 
@@ -57,12 +58,15 @@ class Classifier {
     }
     bool is_scalar16 = type.kind == Kind::Float || type.kind == Kind::Integer;
     // By itself: over the stack as a parameter, in two registers of the x87 as a result.
-    if (type.kind == Kind::Complex && result_.size == 32) {
+    const bool is_long_double = type.name.find("128") == std::string::npos;
+    if (type.kind == Kind::Complex && result_.size == 32 && is_long_double) {
       result_.eightbytes = {Class::X87, Class::X87Up};
       return result_;
     }
     if (result_.size > 16 && !is_scalar16 && !type.is_vector) {
-      add(0, Class::Memory);
+      // Around one wide vector it is in the same register, if the processor that was compiled for has such.
+      const bool may_be_vector = result_.size <= widest_vector && holds_wide_vector(type, 0);
+      add(0, may_be_vector ? Class::Unknown : Class::Memory);
       return result_;
     }
     visit(type, 0, 0);
@@ -107,6 +111,15 @@ class Classifier {
       natural = type.size == 0 ? 1 : std::min<uint64_t>(type.size, 64);
     }
     return std::max(natural, type.alignment);
+  }
+
+  bool holds_wide_vector(const Type& type, int depth) {
+    if (depth > max_depth) return true;
+    if (type.kind == Kind::Array)
+      return type.is_vector ? type.size > 16 : holds_wide_vector(peel(type.target), depth + 1);
+    return is_class(type) && std::ranges::any_of(type.members, [&](const Member& member) {
+             return !member.is_static && holds_wide_vector(peel(member.type), depth + 1);
+           });
   }
 
   void add(uint64_t offset, Class what) {

@@ -81,6 +81,10 @@ std::string why_unknown(const Type& type) {
     return "is in a floating-point register that probes do not see";
   if (type.language == Language::Rust)
     return "is of a type that Rust's versions and `extern \"C\"` return in different places";
+  // Of what else is so large it is known that it is in memory.
+  constexpr uint64_t two_registers = 16;
+  if (type.size > two_registers && (type.is_vector || type.passed_by_reference))
+    return "holds a vector of more than 16 bytes, which may be in a register that probes do not see whole";
   return "is of a type whose class the debug info does not tell, so its registers are not known";
 }
 

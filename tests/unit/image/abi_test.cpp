@@ -101,6 +101,45 @@ TEST(SysvAbi, says_where_results_are) {
   EXPECT_TRUE(sysv_result({}, t.lookup())->pieces.empty());
 }
 
+// In a register of 32 or 64 bytes, if the processor that was compiled for has such; else in memory.
+TEST(SysvAbi, does_not_tell_where_wide_vectors_are) {
+  Types t;
+  TypeId l = t.scalar(Kind::Integer, 8);
+  auto vector = [&](uint64_t size) {
+    return t.add(
+        {.kind = Kind::Array, .size = size, .target = l, .dimensions = {size / 8}, .is_vector = true});
+  };
+  auto array = [&](TypeId of, uint64_t count, uint64_t size) {
+    return t.add({.kind = Kind::Array, .size = size, .target = of, .dimensions = {count}});
+  };
+  for (TypeId wide : {vector(32), t.structure({{vector(32), 0}}, 32), t.structure({{vector(64), 0}}, 64),
+                      t.structure({{t.structure({{array(vector(32), 1, 32), 0}}, 32), 0}}, 32),
+                      t.add({.kind = Kind::Union,
+                      .size = 32,
+                      .members = {{.name = "v", .type = vector(32)}, {.name = "l", .type = l}},
+                      .passed_by_reference = false})}) {
+    EXPECT_FALSE(sysv_result(wide, t.lookup()));
+    EXPECT_EQ(spelled(sysv_parameters({l}, wide, t.lookup())), Texts{"unknown"});
+    EXPECT_EQ(spelled(sysv_parameters({l, wide, l}, {}, t.lookup())), (Texts{"rdi", "unknown", "unknown"}));
+  }
+  // Larger than any register, or of vectors that are not wide: in memory.
+  for (TypeId large : {t.structure({{vector(64), 0}, {vector(64), 64}}, 128),
+                       t.structure({{vector(16), 0}, {vector(16), 16}}, 32)}) {
+    EXPECT_EQ(spell(*sysv_result(large, t.lookup())), "[rax]");
+    EXPECT_EQ(spelled(sysv_parameters({l}, large, t.lookup())), Texts{"rsi"});
+  }
+}
+
+TEST(SysvAbi, a_complex_number_of_128_bit_parts_is_in_memory) {
+  Types t;
+  TypeId l = t.scalar(Kind::Integer, 8);
+  TypeId by_x87 = t.add({.kind = Kind::Complex, .name = "complex long double", .size = 32});
+  TypeId wide = t.add({.kind = Kind::Complex, .name = "complex _Float128", .size = 32});
+  EXPECT_EQ(spelled(sysv_parameters({l}, by_x87, t.lookup())), Texts{"rdi"});
+  EXPECT_EQ(spelled(sysv_parameters({l}, wide, t.lookup())), Texts{"rsi"});
+  EXPECT_EQ(spell(*sysv_result(wide, t.lookup())), "[rax]");
+}
+
 TEST(SysvAbi, an_eightbyte_is_what_its_strongest_part_makes_it) {
   Types t;
   TypeId i = t.scalar(Kind::Integer, 4), f = t.scalar(Kind::Float, 4), d = t.scalar(Kind::Float, 8);
