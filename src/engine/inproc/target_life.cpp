@@ -17,6 +17,7 @@ constexpr std::chrono::seconds kLookAtMapsEvery{1};
 // Many children end or execute something else sooner than they are looked for; and looking takes a
 // millisecond for some hundred processes.
 constexpr std::chrono::milliseconds kLookForChildrenAfter{10}, kLookForChildrenEvery{200};
+constexpr std::chrono::milliseconds kChildWrites{200};
 // What a program takes at most to load its libraries, in nearly all cases.
 constexpr std::chrono::milliseconds kVerdictAfter{500};
 
@@ -182,7 +183,13 @@ void TargetLife::hear_of_children() {
   for (; children_heard_ != said; ++children_heard_) {
     uint32_t* place = &shared.children[children_heard_ % kMostNewChildren];
     const uint32_t child = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-    if (child == 0) return;  // it is just being written
+    if (child == 0) {  // it is just being written, or its child was killed meanwhile
+      const Clock::time_point now = Clock::now();
+      if (!unwritten_since_) unwritten_since_ = now;
+      if (now - *unwritten_since_ < kChildWrites) return;
+    }
+    unwritten_since_.reset();
+    if (child == 0) continue;
     __atomic_store_n(place, 0, __ATOMIC_RELAXED);
     // Ids of another pid namespace mean nothing here.
     if (shared.inner_pid != uint32_t(pid_)) continue;

@@ -78,7 +78,7 @@ class TargetLife {
   bool needs_looking_ = false;  // nobody tells of everything: look at the maps from time to time
   Clock::time_point next_look_;
   uint32_t children_heard_ = 0, children_looked_for_ = 0;
-  std::optional<Clock::time_point> children_due_;
+  std::optional<Clock::time_point> children_due_, unwritten_since_;
   Clock::time_point last_looked_for_children_;
   std::map<pid_t, uint64_t> followed_;  // start times
   std::vector<std::string> news_;

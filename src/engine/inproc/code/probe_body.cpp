@@ -259,9 +259,10 @@ void emit_free_scratch(Assembler& out, const MapInfo* scratch) {
   out.bind(none);
 }
 
-// A hit while one is being handled: from a signal handler. Unless a handler has left the first one for good
-// by longjmp: then the stack pointer is not below where it was, by as much as a handler's is, and the handler
-// runs neither on the slot's stack, where it came, nor on one of its own.
+// A hit while one is being handled: from a signal handler, or from what a handler has switched to and will
+// come back from. Unless a handler has left the first one for good by longjmp: then both stack pointers are
+// on the thread's own stack, the one now is not below the first, by as much as a handler's is, and no handler
+// runs on a stack of its own. Where the thread's stack is not known, nothing is certain.
 void emit_is_nested(Assembler& out, const SharedRoutines& routines, const MapInfo* scratch) {
   Label nested = out.newLabel(), uncounted = out.newLabel(), abandoned = out.newLabel();
   out.align(asmjit::AlignMode::kCode, 16);
@@ -275,6 +276,15 @@ void emit_is_nested(Assembler& out, const SharedRoutines& routines, const MapInf
   out.lea(x86::rax, x86::ptr(x86::rsp, 16 + kSignalFrame));
   out.cmp(x86::rax, field(x86::rdx, offsetof(Slot, busy)));
   out.jbe(nested);
+  constexpr size_t kBegin = offsetof(Slot, stack) + offsetof(AddressRange, begin);
+  constexpr size_t kEnd = offsetof(Slot, stack) + offsetof(AddressRange, end);
+  out.cmp(x86::rsp, field(x86::rdx, kEnd));
+  out.jae(nested);
+  out.mov(x86::rax, field(x86::rdx, kBegin));
+  out.cmp(x86::rax, x86::rsp);
+  out.ja(nested);
+  out.cmp(x86::rax, field(x86::rdx, offsetof(Slot, busy)));
+  out.ja(nested);
   for (const x86::Gp& each : {x86::rcx, x86::rsi, x86::rdi, x86::r11}) out.push(each);
   out.sub(x86::rsp, 24);  // stack_t
   // Where a seccomp filter forbids to ask, it may be a handler's.

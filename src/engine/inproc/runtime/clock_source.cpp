@@ -54,7 +54,7 @@ ClockSource::ClockSource() : uses_ticks_(ticks_serve()), first_(sample()) {}
 
 void ClockSource::publish(TickClock& clock) {
   if (!uses_ticks_) return;
-  while (read(CLOCK_MONOTONIC) - first_.monotonic < kShortestSpan) {
+  while (!clock.uses_ticks && read(CLOCK_MONOTONIC) - first_.monotonic < kShortestSpan) {
   }
   const Sample now = sample();
   auto scaled = [](uint64_t span, uint64_t by, uint64_t over) {
@@ -71,6 +71,11 @@ void ClockSource::publish(TickClock& clock) {
     if (error > -int64_t(kBillion / 1000) && error < int64_t(kBillion)) {
       base = old;
       multiplier += uint64_t((__int128)multiplier * error / int64_t(kBillion));
+    } else {
+      // The machine slept, and one of the two clocks did not go on, or began anew: the ticks are as long as
+      // before, and are measured from here.
+      multiplier = clock.multiplier;
+      first_ = now;
     }
   }
   const uint64_t boottime = offset_of(CLOCK_BOOTTIME), tai = offset_of(CLOCK_TAI);

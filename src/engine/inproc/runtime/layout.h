@@ -35,8 +35,8 @@ inline constexpr uint32_t kSlotShift = 18;  // 256 KiB each: signal handlers may
 inline constexpr uint64_t kSlotHash = 0x9e3779b97f4a7c15;
 inline constexpr uint32_t kSlotHeader = 1024;  // at the slot's end; the stack grows down from it
 inline constexpr uint32_t kBpfStack = 512;
-inline constexpr uint32_t kChunkBytes = 65536;  // holds the largest record
-inline constexpr uint32_t kChunkCount = 2048;
+inline constexpr uint32_t kChunkBytes = 65536;             // holds the largest record
+inline constexpr uint32_t kChunkCount = 2 * kMostThreads;  // each thread fills one
 inline constexpr uint32_t kNone = 0xffffffff;
 inline constexpr uint32_t kMostConstant = 4;        // ranges of memory that never changes
 inline constexpr uint32_t kMostNewChildren = 1024;  // that the reader has not looked at yet; a power of two
@@ -177,10 +177,9 @@ struct MapLive {
 static_assert(sizeof(MapLive) == 128);
 
 struct Bucket {
-  uint32_t lock;   // 0, or who holds it
+  uint32_t lock;   // 1: somebody holds it
   uint32_t first;  // element + 1; 0: none
 };
-inline constexpr uint32_t kLockedByTarget = 1, kLockedByReader = 2;
 
 // Then the key, padded to 8 bytes; then, where values are not per thread, the value.
 struct Element {
@@ -251,6 +250,7 @@ struct SharedHeader {
   uint32_t notices;           // a futex; numbered from 1
   uint32_t notice_kinds;      // bits
   uint32_t notices_answered;  // a futex; all up to this one
+  uint32_t notice_in_vain;    // that a thread has waited for until it gave up; 0: none
   uint32_t exec_tid;
   // The first process's, for children that are followed: they have the same. uscope's own code never looks at
   // it.

@@ -35,7 +35,7 @@ std::vector<ProcessAddr> Goroutines::parked_stacks() const {
   std::vector<uint8_t> chunk;
   uint64_t chunk_at = 0;
   for (uint64_t g : goroutines) {
-    if (g < chunk_at || g + kHeadOfG > chunk_at + chunk.size()) {
+    if (chunk.size() < kHeadOfG || g < chunk_at || g - chunk_at > chunk.size() - kHeadOfG) {
       chunk_at = g;
       chunk.resize(kChunk);
       chunk.resize(memory_.read_some({g}, chunk));

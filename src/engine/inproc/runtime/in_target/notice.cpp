@@ -1,7 +1,7 @@
 // Telling uscope what the target is about to do, and waiting until uscope has done its part: probes of a
 // library that has just been loaded are in place before any of its code runs. The wait is bounded: a uscope
-// that does not answer costs the target half a second at most, at a place where it loads files from disk
-// anyway.
+// that does not answer (it is stopped, or its own output is) costs the target half a second, once: until it
+// answers again nobody waits for it.
 #include "engine/inproc/runtime/in_target/calls.h"
 
 namespace uscope::engine::inproc {
@@ -27,6 +27,10 @@ uint64_t uscope_notice(uint64_t kind, uint64_t, uint64_t, uint64_t, uint64_t, Sl
   __atomic_fetch_or(&shared->notice_kinds, uint32_t(1) << kind, __ATOMIC_RELEASE);
   const uint32_t number = __atomic_add_fetch(&shared->notices, 1, __ATOMIC_RELEASE);
   system_call(kFutex, (uint64_t)&shared->notices, kWake, 1);
+  const uint32_t in_vain = __atomic_load_n(&shared->notice_in_vain, __ATOMIC_RELAXED);
+  const bool is_asleep =
+      in_vain != 0 && int32_t(__atomic_load_n(&shared->notices_answered, __ATOMIC_RELAXED) - in_vain) < 0;
+  if (is_asleep) return 0;
   const uint64_t timeout[2] = {0, kWaitNs};
   uint32_t waits = 0;
   for (uint32_t turns = 0; turns < kMostTurns && waits < kMostWaits; turns++) {
@@ -37,6 +41,7 @@ uint64_t uscope_notice(uint64_t kind, uint64_t, uint64_t, uint64_t, uint64_t, Sl
         kTimedOut)
       waits++;
   }
+  if (waits == kMostWaits) __atomic_store_n(&shared->notice_in_vain, number, __ATOMIC_RELAXED);
   return 0;
 }
 }
