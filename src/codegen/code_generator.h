@@ -51,9 +51,11 @@ class CodeGenerator {
     bool is_kernel = false;
     Place place;
     uint64_t offset = 0;
+    bool is_copied = false;  // ours, but as the program had it: its texts may end without a NUL
   };
   static Located outside(bool is_kernel, uint64_t offset) { return {true, is_kernel, {}, offset}; }
   static Located ours(Place place, uint64_t offset = 0) { return {false, false, place, offset}; }
+  static Located copied(Place place) { return {false, false, place, 0, true}; }
   struct Loop {
     Label on_break, on_continue;
   };
@@ -237,7 +239,6 @@ class CodeGenerator {
   Place text_place(const Expr& expr, uint64_t& size);
   void text_length(const lang::Call& node);
   void text_compare(const lang::Call& node);
-  void buf_of_text(const lang::Call& node, const Located& located, Place to, int32_t most);
   void equal_bytes(Place left, Place right, uint64_t size, Label if_different);
   void order_bytes(Place left, Place right, uint64_t size, lang::BinaryOp op, Label if_false);
 

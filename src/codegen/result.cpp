@@ -46,15 +46,15 @@ CodeGenerator::Located CodeGenerator::locate_place(const Expr& expr, const Argum
     uint64_t size = user_size(type);
     Place whole = frame_.allocate(std::max<uint64_t>(size, 8));
     store_parts(place.parts, whole, size);
-    return ours(whole);
+    return copied(whole);
   }
   place_value(place);
   if (place.is_address) return outside(false, 0);
-  if (size_of(type) > 8) {
-    unsupported(expr.span, fmt::format("a value of {} bytes in one register", size_of(type)));
+  if (user_size(type) > 8) {
+    unsupported(expr.span, fmt::format("a value of {} bytes in one register", user_size(type)));
     return {};
   }
-  return ours(keep(R0));
+  return copied(keep(R0));
 }
 
 CodeGenerator::Located CodeGenerator::locate_result(const Expr& expr) {

@@ -57,7 +57,6 @@ void CodeGenerator::store_str(const Expr& expr, const lang::Call& node, Place to
 void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to) {
   const Expr& source = *node.arguments[0];
   auto most = int32_t(expr.type.size());
-  bool in_script = source.type.is(TypeKind::kString) || source.type.is(TypeKind::kBuffer);
   const auto* literal = node.arguments.size() > 1 ? node.arguments[1]->as<lang::IntLiteral>() : nullptr;
   bool has_length = node.arguments.size() > 1 && !literal;
   Located located;
@@ -67,45 +66,36 @@ void CodeGenerator::store_buf(const Expr& expr, const lang::Call& node, Place to
   } else {
     located = locate(source);
   }
-  if (!located.is_outside || in_script) {
-    if (located.is_outside) return buf_of_text(node, located, to, most);
-    uint64_t have = std::min<uint64_t>(uint64_t(most), size_of(source.type));
-    if (have < uint64_t(most)) clear(to, size_of(expr.type));
-    if (has_length)
-      scalar(*node.arguments[1]);
-    else
-      asm_.mov(R0, most);
-    clamp(R0, most);
-    asm_.store(Width::B4, to.base, to.offset, R0);
-    return copy(to.at(4), located.place.at(located.offset), have);
+  // Of an array of the program's characters its bytes, as many as it has.
+  if (source.type.is(TypeKind::kString) && (located.is_outside || located.is_copied))
+    most = std::min(most, int32_t(user_size(source.type)));
+  Place at;
+  if (located.is_outside) {
+    user_address(located);
+    at = keep(R0);
+    clear(to, size_of(expr.type));
   }
-  user_address(located);
-  Place at = keep(R0);
-  clear(to, size_of(expr.type));
   if (has_length)
     scalar(*node.arguments[1]);
   else
     asm_.mov(R0, most);
+  clamp(R0, most);
+  asm_.store(Width::B4, to.base, to.offset, R0);
+  if (!located.is_outside) {
+    uint64_t have = std::min<uint64_t>(uint64_t(most), size_of(source.type));
+    if (have < expr.type.size()) clear(to.at(4), expr.type.size());
+    return copy(to.at(4), located.place.at(located.offset), have);
+  }
   asm_.mov(R2, R0);
-  clamp(R2, most);
-  asm_.store(Width::B4, to.base, to.offset, R2);
   load_slot(R3, at);
   address(R1, to.at(4));
-  asm_.call(BPF_FUNC_probe_read_user);
   reading_ = expr.span;
+  if (located.is_kernel) {
+    asm_.call(BPF_FUNC_probe_read_kernel);
+    return report_failed_read("probe_read_kernel");
+  }
+  asm_.call(site_.kind == CodeKind::UserProbe ? BPF_FUNC_probe_read_user : BPF_FUNC_probe_read);
   report_failed_read("probe_read_user");
-}
-
-// Characters of the program's own array: its bytes, as many as it has.
-void CodeGenerator::buf_of_text(const lang::Call& node, const Located& located, Place to, int32_t most) {
-  const Expr& source = *node.arguments[0];
-  Place at = keep(R0);
-  clear(to, 4 + uint64_t(most));
-  uint64_t size = std::min<uint64_t>(uint64_t(most), user_size(source.type));
-  asm_.store(Width::B4, to.base, to.offset, int32_t(size));
-  load_slot(R0, at);
-  reading_ = source.span;
-  read_outside(located, to.at(4), size);
 }
 
 // A string of the script, wherever it is.

@@ -45,6 +45,7 @@ CodeGenerator::Located CodeGenerator::locate_field(const Expr& expr, const lang:
   }
   Located located = locate(object);
   located.offset += found.offset;
+  located.is_copied = !located.is_outside;
   return located;
 }
 
@@ -73,10 +74,12 @@ CodeGenerator::Located CodeGenerator::locate_index(const Expr& expr, const lang:
   } else {
     located = locate(*node.object);
   }
+  uint64_t count = object.count();
+  if (is_text) count = located.is_copied ? user_size(object) : size_of(object);
   if (literal) {
-    uint64_t count = is_text ? size_of(object) : object.count();
     if (!located.is_outside && literal->value >= count) unsupported(expr.span, "an index past the end");
     located.offset += literal->value * size;
+    located.is_copied = !located.is_outside;
     return located;
   }
   if (located.is_outside) {
@@ -89,10 +92,10 @@ CodeGenerator::Located CodeGenerator::locate_index(const Expr& expr, const lang:
     return outside(located.is_kernel, 0);
   }
   // Past the end, the address is 0: reading there fails, and gives 0.
-  auto count = int32_t(std::min<uint64_t>(is_text ? size_of(object) : object.count(), INT32_MAX / size));
+  auto end = int32_t(std::min<uint64_t>(count, INT32_MAX / size));
   Label inside = asm_.label(), known = asm_.label();
   scalar(*node.index);
-  asm_.jump_if(Cond::Lt, R0, count, inside);
+  asm_.jump_if(Cond::Lt, R0, end, inside);
   asm_.mov(R0, 0);
   asm_.jump(known);
   asm_.bind(inside);
@@ -147,7 +150,7 @@ CodeGenerator::Located CodeGenerator::locate_in_context(const Expr& expr, const 
     asm_.load(width_of(step), R0, kContext, offset + int32_t(done));
     asm_.store(width_of(step), copy.base, copy.offset + int32_t(done), R0);
   }
-  return ours(copy);
+  return copied(copy);
 }
 
 // All of them, as a record.
@@ -301,8 +304,16 @@ void CodeGenerator::load_bits(const Located& located, const Type& type, uint32_t
 }
 
 void CodeGenerator::store_located(const Located& located, const Type& type, Place to, const Type& want) {
-  if (!located.is_outside) return convert(located.place.at(located.offset), type, to, want);
   uint64_t size = size_of(want);
+  if (!located.is_outside) {
+    Place from = located.place.at(located.offset);
+    if (!located.is_copied || !type.is(TypeKind::kString) || !want.is(TypeKind::kString))
+      return convert(from, type, to, want);
+    // Up to its NUL or its end: what lies behind belongs to the next member.
+    clear(to, size);
+    address(R0, from);
+    return read_user_text(to, std::min(size, size_of(type)), true);
+  }
   if (type.is(TypeKind::kString) && want.is(TypeKind::kString)) {
     user_address(located);
     Place kept = keep(R0);

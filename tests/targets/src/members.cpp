@@ -1,0 +1,50 @@
+// What lies close in a struct: texts that fill their array to its last byte, with the next member right behind; and
+// what C++ has two names for: constructors and destructors.
+#include "driver.h"
+
+struct Label {
+  char code[4];
+  char place[4];
+  char rest[3];
+};
+
+struct Rows {
+  char rows[3][4];
+  char last[4];
+  long behind;
+};
+
+struct Item {
+  int size;
+  KEEP explicit Item(int n) : size(n) {}
+  KEEP ~Item() { size = 0; }
+};
+
+struct Crate : virtual Item {
+  KEEP explicit Crate(int n) : Item(n) {}
+  KEEP ~Crate() {}
+};
+
+KEEP int take_label(Label label, Label* at, Rows* rows) {
+  return label.code[3] + at->place[3] + rows->last[3];
+}
+KEEP Label give_label(Label label) { return label; }
+KEEP int look_at(Item* item) { return item->size; }
+
+static void play(int i) {
+  Label label;
+  Rows rows;
+  memcpy(&label, "abcdefghij", sizeof label);  // two that end without a NUL, one with it
+  memcpy(rows.rows, "0123456789ab", sizeof rows.rows);
+  memcpy(rows.last, "x\0yz", sizeof rows.last);
+  rows.behind = 0x4141414141414141;
+  say("CALL take_label = %d\n", take_label(label, &label, &rows));
+  say("CALL give_label = %c\n", give_label(label).code[3]);
+  {
+    Item item(i);
+    Crate crate(i + 1);
+    say("CALL look_at = %d %d\n", look_at(&item), look_at(&crate));
+  }
+}
+
+int main(int argc, char** argv) { return drive(argc, argv, play); }
