@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_map>
 
 #include "base/glob.h"
 #include "image/usdt/notes.h"
@@ -215,11 +216,11 @@ void ScriptProbes::match_names(const AttachSpec& point, const probe::ImageFile& 
       matches.missing =
           fmt::format("No matches for {} {}:{}.", lang::spell(point.kind), file.shown, point.function);
   }
-  const FunctionSymbol* last = nullptr;
+  std::unordered_map<uint64_t, std::vector<std::string_view>> seen;  // names, by address
   for (const FunctionSymbol* function : lookup.found) {
-    // Versions of one name share an address; aliases are probes of their own, as their names differ.
-    if (last != nullptr && last->name == function->name && last->address == function->address) continue;
-    last = function;
+    std::vector<std::string_view>& names = seen[function->address.value];
+    if (std::ranges::any_of(names, [&](auto name) { return is_same(point, name, function->name); })) continue;
+    names.push_back(function->name);
     if (!can_be_probed(point, file, image, *function, matches)) continue;
     AttachSpec found = point;
     found.target = file.opened;
@@ -228,6 +229,15 @@ void ScriptProbes::match_names(const AttachSpec& point, const probe::ImageFile& 
     found.text = function_text(point, file.shown, function->name);
     matches.found.push_back(std::move(found));
   }
+}
+
+// Of two names of one address: whether they are one to whoever wrote the probe. Versions of a symbol share
+// their name, a constructor's two symbols what they read as. Other aliases are probes of their own if a glob
+// is what found them; a name that was written means the code once.
+bool ScriptProbes::is_same(const AttachSpec& point, std::string_view one, std::string_view other) const {
+  if (one == other) return true;
+  if (scope_.is_bpftrace) return false;
+  return !has_glob(point.function) || symbols::display_name(one) == symbols::display_name(other);
 }
 
 bool ScriptProbes::can_be_probed(const AttachSpec& point, const probe::ImageFile& file,

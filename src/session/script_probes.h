@@ -71,6 +71,7 @@ class ScriptProbes {
   void match_names(const lang::AttachSpec& point, const probe::ImageFile& file,
                    const symbols::ImageSymbols& image, lang::ProbeMatches& matches);
   // Says in `matches` why not.
+  bool is_same(const lang::AttachSpec& point, std::string_view one, std::string_view other) const;
   bool can_be_probed(const lang::AttachSpec& point, const probe::ImageFile& file,
                      const symbols::ImageSymbols& image, const symbols::FunctionSymbol& function,
                      lang::ProbeMatches& matches) const;
