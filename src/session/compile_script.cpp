@@ -46,7 +46,9 @@ std::optional<lang::HeaderFile> find_header(const std::string& name, const std::
   return std::nullopt;
 }
 
-std::string type_name(const lang::Type& type) { return type.known() ? type.spell() : "unknown"; }
+std::string type_name(const lang::Type& type) {
+  return type.known() ? without_marks(type.spell()) : "unknown";
+}
 
 }  // namespace
 

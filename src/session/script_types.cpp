@@ -23,6 +23,9 @@ constexpr int deepest_part = 12;
 // Behind the name of a kernel's struct where the traced program has one of that name.
 constexpr std::string_view kernel_mark = " (kernel)";
 
+// Behind the name of a type where another one has that name: "struct node #2".
+constexpr std::string_view number_mark = " #";
+
 bool is_record(Kind kind) {
   return kind == Kind::Struct || kind == Kind::Class || kind == Kind::Union || kind == Kind::GoString ||
          kind == Kind::GoSlice || kind == Kind::GoInterface;
@@ -61,6 +64,19 @@ bool is_plain_char(const TypeTable& table, TypeId id) {
 }
 
 }  // namespace
+
+std::string without_marks(std::string_view name) {
+  std::string plain;
+  while (!name.empty()) {
+    size_t mark = std::min(name.find(number_mark), name.size());
+    plain += name.substr(0, mark);
+    name.remove_prefix(mark);
+    if (name.empty()) break;
+    name.remove_prefix(number_mark.size());
+    name.remove_prefix(std::min(name.find_first_not_of("0123456789"), name.size()));
+  }
+  return plain;
+}
 
 Result<const ImageSymbols*> ScriptTypes::image(const std::string& path, const std::string& root) {
   auto known = images_.find(path);
@@ -104,13 +120,22 @@ std::string ScriptTypes::register_name(const TypeTable& table, TypeId id) const 
                     : type.kind == Kind::Union ? "union "
                                                : "struct ";
   std::string name = type.qualified.empty() ? type.name : type.qualified;
-  bool is_anonymous = name.empty() && (type.kind != Kind::Enum || table.is_kernel());
-  if (is_anonymous) name = "(anonymous " + std::to_string(id.value) + ")";
+  bool is_anonymous = name.empty();
+  if (is_anonymous) name = "(anonymous)";
   name = tag + name;
   // Types are found again by their names: the kernel's must not be taken for the program's.
   if (table.is_kernel() && (is_anonymous || programs_know(name))) name += kernel_mark;
-  known_.try_emplace(name, Named{&table, id});
-  return name;
+  return unique_name(name, {&table, id});
+}
+
+std::string ScriptTypes::unique_name(const std::string& name, const Named& named) const {
+  auto [given, is_new] = names_.try_emplace({named.table, named.type.value, name});
+  for (int i = 1; is_new; ++i) {
+    given->second = i == 1 ? name : name + std::string(number_mark) + std::to_string(i);
+    auto known = known_.try_emplace(given->second, named).first;
+    is_new = !same_types_.same(known->second, named);
+  }
+  return given->second;
 }
 
 lang::Type ScriptTypes::to_type(const ImageSymbols& image, TypeId id) const {

@@ -12,10 +12,14 @@
 #include "base/result.h"
 #include "lang/type_source.h"
 #include "session/result_use.h"
+#include "session/same_types.h"
 #include "session/type_table.h"
 #include "symbols/image_symbols.h"
 
 namespace uscope::session {
+
+// A type's name as the program has it, without the mark of one among several.
+std::string without_marks(std::string_view name);
 
 class ScriptTypes final : public lang::TypeSource {
  public:
@@ -53,10 +57,7 @@ class ScriptTypes final : public lang::TypeSource {
   // arg0 and so on of a usdt probe.
   std::optional<std::vector<lang::NamedValue>> usdt_values(const lang::AttachSpec& probe) const;
 
-  struct Named {
-    const TypeTable* table = nullptr;
-    image::TypeId type;
-  };
+  using Named = NamedType;
 
   // Where the probe sits: the function's entry, plus its offset.
   std::optional<ImageAddr> address_of(const symbols::ImageSymbols& image,
@@ -65,8 +66,10 @@ class ScriptTypes final : public lang::TypeSource {
   lang::Type to_type(const TypeTable& table, image::TypeId id, int depth = 0) const;
   lang::StructLayout to_layout(const Named& named, const std::string& name, int depth) const;
   std::optional<lang::StructLayout> find_struct_at(std::string_view name, int depth) const;
-  // Of a struct, union or enum: the name by which it is found again.
+  // Of a struct, union or enum: the name by which it is found again. Types of one name that differ get a mark
+  // behind it.
   std::string register_name(const TypeTable& table, image::TypeId id) const;
+  std::string unique_name(const std::string& name, const Named& named) const;
   std::optional<Named> find_named(std::string_view name) const;
   std::optional<image::TypeId> find_in(const TypeTable& table, std::string_view name) const;
   bool programs_know(std::string_view name) const;
@@ -80,6 +83,9 @@ class ScriptTypes final : public lang::TypeSource {
   mutable std::map<const symbols::ImageSymbols*, ResultUse> result_uses_;
   mutable std::optional<std::unique_ptr<TypeTable>> kernel_;  // nothing: not asked for yet
   mutable std::unordered_map<std::string, Named> known_;
+  // What unique_name() has given.
+  mutable std::map<std::tuple<const TypeTable*, uint64_t, std::string>, std::string> names_;
+  mutable SameTypes same_types_;
 };
 
 }  // namespace uscope::session
