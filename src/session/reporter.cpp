@@ -178,7 +178,8 @@ void Reporter::print_map(uint32_t map, uint64_t top, uint64_t divisor, bool is_a
   const event::MapPlan& plan = plan_.maps[map];
   std::vector<event::RawEntry> entries;
   auto read = engine_.for_each_entry(plan.program_map, [&](const engine::MapEntry& entry) {
-    entries.push_back({entry.key, entry.values});
+    // At once: a thousand threads' copies of all values would take gigabytes.
+    entries.push_back({entry.key, {event::merge_copies(plan.value, entry.values)}});
   });
   if (!read) return complain(read.error().message());
   if (entries.empty() && is_asked_for && shows_when_empty(plan))

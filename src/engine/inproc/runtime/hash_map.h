@@ -196,25 +196,51 @@ class HashMap {
     Bucket& bucket = bucket_of(hash);
     if (!bucket.first) return kNotFound;
     if (!lock(bucket)) return kBusy;
+    const uint32_t removed = take_out(bucket, key, size, hash);
+    unlock(bucket);
+    if (removed == kNone) return kNotFound;
+    give_element(removed);
+    if (is_exact()) __atomic_fetch_sub(&live_->linked, 1, __ATOMIC_RELAXED);
+    return 0;
+  }
+
+  // Puts an element that is all zeroes in the place of the key's, of values per thread. Threads add to theirs
+  // all the time, and would write back what is overwritten; what they still add to the old one is not seen.
+  int64_t renew(const uint8_t* key) {
+    const uint32_t size = significant_bytes(key, map_->key_size), hash = hash_of(key, size);
+    const uint32_t fresh = take_element();
+    if (fresh == kNone) return kTooBig;
+    Element* e = element(fresh);
+    copy_bytes(key_of(e), key, map_->key_size);
+    zero_everywhere(e);
+    e->flags = kUsedBefore | kReferenced;
+    e->words = words_of(size);
+    Bucket& bucket = bucket_of(hash);
+    const bool is_ours = lock(bucket);
+    const uint32_t old = is_ours ? take_out(bucket, key, size, hash) : kNone;
+    if (old != kNone) link(bucket, hash, e, fresh);
+    if (is_ours) unlock(bucket);
+    give_element(old != kNone ? old : fresh);
+    return !is_ours ? kBusy : old != kNone ? 0 : kNotFound;
+  }
+
+ private:
+  // From its chain, which is locked; its number.
+  uint32_t take_out(Bucket& bucket, const uint8_t* key, uint32_t size, uint32_t hash) {
     uint32_t* from = &bucket.first;
     uint32_t at = read_once(from);
     for (uint32_t steps = 0; leads_on(at) && steps <= map_->element_count; steps++) {
       Element* e = element(at - 1);
       if (is_key(e, key, size, hash)) {
         unlink(bucket, from, e);
-        unlock(bucket);
-        give_element(at - 1);
-        if (is_exact()) __atomic_fetch_sub(&live_->linked, 1, __ATOMIC_RELAXED);
-        return 0;
+        return at - 1;
       }
       from = &e->next;
       at = read_once(from);
     }
-    unlock(bucket);
-    return kNotFound;
+    return kNone;
   }
 
- private:
   Bucket& bucket_of(uint32_t hash) const {
     return ((Bucket*)(shared_ + map_->buckets))[hash & map_->bucket_mask];
   }

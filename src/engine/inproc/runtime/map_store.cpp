@@ -123,6 +123,12 @@ Status MapStore::set_entry(uint32_t map, Bytes key, Bytes new_value) {
   if (new_value.size() != info.value_size) return fail("a value of another size than the map's");
   auto element = find_element(info, key);
   if (!element && is_array(info.kind)) return fail("no such index");
+  const bool is_zero = std::ranges::all_of(new_value, [](uint8_t byte) { return byte == 0; });
+  if (element && is_zero && is_per_thread(info.kind) && !is_array(info.kind)) {
+    const int64_t done = HashMap(&info, shared_.data(), nullptr).renew(key.data());
+    if (done == kBusy) return fail("the target has the map locked");
+    if (done != kTooBig) return {};
+  }
   if (!element || !is_per_thread(info.kind)) {
     if (is_array(info.kind)) {
       copy_bytes(value(info, *element, 0), new_value.data(), info.value_size);

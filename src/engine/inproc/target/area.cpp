@@ -10,6 +10,8 @@
 
 #include "engine/inproc/target/placement.h"
 #include "engine/inproc/target/send_fd.h"
+#include "process/info.h"
+#include "process/proc_dir.h"
 #include "process/remote_call.h"
 
 namespace uscope::engine::inproc {
@@ -24,6 +26,12 @@ uint64_t whole_pages(uint64_t size) { return (size + kPage - 1) / kPage * kPage;
 
 bool is_in_memfd(Use use) { return use == Use::code || use == Use::shared_data; }
 
+bool locks_memory(pid_t pid) {
+  auto text = read_text_file(process::living_proc_dir(pid) + "/status");
+  auto status = text ? process::parse_status(*text) : Result<process::StatusFile>(fail("gone"));
+  return status && status->locked_kb != 0;
+}
+
 class Mapper {
  public:
   Mapper(process::SeizedProcess& process, RemoteCaller& caller, const AreaRequest& request, const Fd& shared)
@@ -31,6 +39,7 @@ class Mapper {
         caller_(caller),
         request_(request),
         shared_(shared),
+        is_locked_(locks_memory(process.pid())),
         pieces_(request.pieces.size()) {}
 
   Result<Area> map();
@@ -44,12 +53,14 @@ class Mapper {
   Result<AddressSpan> place(const PieceRequest& piece, uint64_t memfd_offset);
   Result<AddressSpan> map_journal(uint64_t memfd_offset);
   Status map_shared(AddressSpan& where, uint64_t memfd_offset);
+  Status map_unlocked(AddressSpan& where, int flags, int fd, uint64_t offset);
   Status map_at(AddressSpan& where, int protection, int flags, int fd, uint64_t offset);
 
   process::SeizedProcess& process_;
   RemoteCaller& caller_;
   const AreaRequest& request_;
   const Fd& shared_;
+  bool is_locked_;
   Fd memory_;
   int remote_fd_ = -1;
   std::vector<Piece> pieces_;  // beside the request's
@@ -80,6 +91,20 @@ Status Mapper::make_memory() {
   return {};
 }
 
+// A gigabyte of addresses that would be filled with memory at once, were it locked as the rest of the
+// process's.
+Status Mapper::map_unlocked(AddressSpan& where, int flags, int fd, uint64_t offset) {
+  constexpr int kBoth = PROT_READ | PROT_WRITE;
+  if (!is_locked_) return map_at(where, kBoth, flags, fd, offset);
+  TRY_STATUS(map_at(where, PROT_NONE, flags, fd, offset));
+  TRY(int64_t result, caller_.call(SYS_munlock, {where.start.value, where.size}));
+  if (result == 0) {
+    TRY(result, caller_.call(SYS_mprotect, {where.start.value, where.size, kBoth}));
+  }
+  if (result != 0) return fail(Error::from_errno("keeping memory from being locked", int(-result)));
+  return {};
+}
+
 Status Mapper::map_at(AddressSpan& where, int protection, int flags, int fd, uint64_t offset) {
   const bool is_anywhere = where.start.value == 0;
   if (!is_anywhere) flags |= MAP_FIXED_NOREPLACE;
@@ -92,10 +117,9 @@ Status Mapper::map_at(AddressSpan& where, int protection, int flags, int fd, uin
 }
 
 Status Mapper::map_shared(AddressSpan& where, uint64_t memfd_offset) {
-  constexpr int kBoth = PROT_READ | PROT_WRITE;
-  if (!shared_.is_open()) return map_at(where, kBoth, MAP_SHARED, remote_fd_, memfd_offset);
+  if (!shared_.is_open()) return map_unlocked(where, MAP_SHARED, remote_fd_, memfd_offset);
   TRY(const int sent, send_fd(process_, caller_, shared_));
-  Status mapped = map_at(where, kBoth, MAP_SHARED, sent, 0);
+  Status mapped = map_unlocked(where, MAP_SHARED, sent, 0);
   TRY_STATUS(caller_.close(sent));
   return mapped;
 }
@@ -124,7 +148,7 @@ Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offs
       TRY_STATUS(map_shared(where, memfd_offset));
       break;
     case Use::private_data: {
-      TRY_STATUS(map_at(where, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+      TRY_STATUS(map_unlocked(where, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
       contents_.stacks.push_back(where);
       TRY(int64_t result,
           caller_.call(SYS_madvise, {where.start.value, whole_pages(piece.wiped), MADV_WIPEONFORK}));

@@ -1,6 +1,7 @@
 #include "engine/inproc/target/surgeon.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,20 @@ constexpr auto kOthersPatience = std::chrono::milliseconds(1500);
 Result<std::vector<JournalContents>> find_journals(pid_t pid, const process::RemoteMemory& memory) {
   TRY(process::Maps maps, process::Maps::of(pid));
   return Journal::find_all(memory, maps);
+}
+
+// What we map counts as the process's own. Of what it may have, we cannot know what it will need.
+Status check_limits(pid_t pid) {
+  for (auto [limit, name] : {std::pair(RLIMIT_AS, "ulimit -v"), std::pair(RLIMIT_DATA, "ulimit -d")}) {
+    rlimit now{};
+    if (::prlimit(pid, limit, nullptr, &now) != 0 || now.rlim_cur == RLIM_INFINITY) continue;
+    return fail(
+        Error(fmt::format("process {} has a limit of {} MB for its memory ({}), of which a trace would take "
+                          "more than a thousand",
+                          pid, now.rlim_cur >> 20, name))
+            .with_hint("use --engine kernel"));
+  }
+  return {};
 }
 
 // Journals of others that are at work are an Error; our own and those of the dead are not.
@@ -57,6 +72,9 @@ Result<RemoveReport> remove_leftovers(pid_t pid) {
 }
 
 Result<Surgeon::Mapped> Surgeon::map(const AreaRequest& request, const Fd& shared) {
+  const bool takes_much = std::ranges::any_of(
+      request.pieces, [](const PieceRequest& piece) { return piece.use == PieceRequest::Use::private_data; });
+  if (takes_much) TRY_STATUS(check_limits(pid_));
   // A uscope that has just ended, or was killed, may still be at work through its guardian.
   const Clock::time_point give_up = Clock::now() + kOthersPatience;
   for (;;) {
