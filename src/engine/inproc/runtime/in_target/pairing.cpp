@@ -1,7 +1,8 @@
 // Entries and exits of functions, paired by the stack pointer and the site's cookie in a table of the
 // thread's own. No order is assumed: signal handlers on stacks of their own and programs that switch stacks
-// are right. An entry that no exit followed (an exception, longjmp) stays until the next one at the same
-// depth takes its place, or until its set is full and it is the oldest there.
+// are right, as long as a stack stays with its thread. An entry that no exit followed (an exception, longjmp)
+// stays until the next one at the same depth takes its place, or until its set is full and it is the oldest
+// there.
 #include "engine/inproc/runtime/in_target/calls.h"
 
 namespace uscope::engine::inproc {
