@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "engine/inproc/target/placement.h"
@@ -150,8 +151,9 @@ Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offs
     case Use::private_data: {
       TRY_STATUS(map_unlocked(where, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
       contents_.stacks.push_back(where);
-      TRY(int64_t result,
-          caller_.call(SYS_madvise, {where.start.value, whole_pages(piece.wiped), MADV_WIPEONFORK}));
+      // No more than that: what lies behind it is the program's.
+      const uint64_t wiped = std::min(whole_pages(piece.wiped), where.size);
+      TRY(int64_t result, caller_.call(SYS_madvise, {where.start.value, wiped, MADV_WIPEONFORK}));
       if (result != 0) return fail(Error::from_errno("keeping memory from forked children", int(-result)));
       break;
     }
