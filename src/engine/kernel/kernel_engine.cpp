@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <set>
 
 #include "engine/kernel/bpf_calls.h"
@@ -142,7 +143,7 @@ Result<AttachReport> KernelEngine::attach(const std::vector<Attachment>& attachm
   for (size_t i = attachments.size(); i-- > 0;) {
     const Attachment& attachment = attachments[i];
     if (!is_user_probe(attachment) || attachment.sites.empty()) continue;
-    TRY(AttachedUprobes attached, attach_uprobes(attachment));
+    TRY(AttachedUprobes attached, attach_probeable(attachment));
     report.attached_sites += attachment.sites.size() - attached.failures.size();
     for (SiteFailure& failure : attached.failures)
       report.failures.push_back({i, failure.site, std::move(failure.error)});
@@ -157,6 +158,29 @@ Result<AttachReport> KernelEngine::attach(const std::vector<Attachment>& attachm
       report.attached_sites++;
   }
   return report;
+}
+
+Result<AttachedUprobes> KernelEngine::attach_probeable(const Attachment& attachment) {
+  std::vector<SiteFailure> refused = unprobeable_sites(attachment);
+  if (refused.empty()) return attach_uprobes(attachment);
+  Attachment rest = attachment;
+  rest.sites.clear();
+  std::vector<size_t> numbers;
+  for (size_t i = 0, next = 0; i < attachment.sites.size(); i++) {
+    if (next < refused.size() && refused[next].site == i) {
+      next++;
+      continue;
+    }
+    rest.sites.push_back(attachment.sites[i]);
+    numbers.push_back(i);
+  }
+  AttachedUprobes attached;
+  if (!rest.sites.empty()) {
+    TRY(attached, attach_uprobes(rest));
+  }
+  for (SiteFailure& failure : attached.failures) failure.site = numbers[failure.site];
+  std::ranges::move(refused, std::back_inserter(attached.failures));
+  return attached;
 }
 
 Result<AttachedUprobes> KernelEngine::attach_uprobes(const Attachment& attachment) {

@@ -71,6 +71,7 @@ class KernelEngine final : public Engine {
   Result<const Map*> map_at(uint32_t index) const;
   Status check(const Attachment& attachment) const;
 
+  Result<AttachedUprobes> attach_probeable(const Attachment& attachment);
   Result<AttachedUprobes> attach_uprobes(const Attachment& attachment);
   // The ways of kernels without uprobe_multi.
   Result<AttachedUprobes> attach_without_multi(const Attachment& attachment);

@@ -8,8 +8,10 @@
 #include <map>
 #include <optional>
 
+#include "base/mapped_file.h"
 #include "engine/kernel/bpf_calls.h"
 #include "engine/kernel/perf_event.h"
+#include "engine/kernel/probed_instruction.h"
 
 namespace uscope::engine::kernel {
 
@@ -186,6 +188,16 @@ MultiSupport find_multi_support(int program) {
   // A negative pid is refused first since the filter was corrected; before, the folder was.
   support.filters_by_process = support.is_there && refusal_of(program, uint32_t(-1)) == EINVAL;
   return support;
+}
+
+std::vector<SiteFailure> unprobeable_sites(const Attachment& attachment) {
+  std::vector<SiteFailure> refused;
+  auto file = MappedFile::open(attachment.file);
+  if (!file) return refused;  // attaching will say why
+  for (size_t i = 0; i < attachment.sites.size(); i++)
+    if (!can_probe(slice_from(file->bytes(), attachment.sites[i].offset.value)))
+      refused.push_back(failure_at(attachment, i, kNotSupported));
+  return refused;
 }
 
 AttachedUprobes attach_multi(int program, const Attachment& attachment) {

@@ -41,6 +41,9 @@ struct MultiSupport {
 // `program` is loaded as UprobeMulti. Asks for links that cannot be made, and looks at how they are refused.
 MultiSupport find_multi_support(int program);
 
+// The sites, in order, that the kernel would refuse once it sees their instruction.
+std::vector<SiteFailure> unprobeable_sites(const Attachment& attachment);
+
 AttachedUprobes attach_multi(int program, const Attachment& attachment);
 AttachedUprobes attach_perf_events(int program, const Attachment& attachment);
 // Sites with the same cookie share one event: the kernel ends an event at a time, and takes long for each.
