@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kNotFound = -2;  // what strstr() gives then, as bpftrace has it
 // Where the verifier follows every step of a search: what it can follow.
-constexpr uint64_t kMaxWalked = 1024, kMaxWalkedSteps = 40000;
+constexpr uint64_t kMaxWalkedSteps = 40000;
+constexpr uint64_t kMaxBranches = 8000;  // that it keeps to come back to: 8192 in Linux 6.18
 constexpr uint64_t kMaxCompared = 1024;
 
 }  // namespace
@@ -28,7 +29,7 @@ void CodeGenerator::text_search(const Expr& expr, const lang::Call& node, bool w
     asm_.mov(R0, wants_position ? 0 : 1);
     return;
   }
-  if (literal && literal->value.size() <= kMaxWalked / 16 && size <= kMaxWalked) {
+  if (literal && literal->value.size() * size <= kMaxBranches) {
     search_literal(text, size, literal->value, found, not_found);
   } else {
     Place wanted = text_place(*node.arguments[1], wanted_size);
@@ -74,13 +75,15 @@ void CodeGenerator::search_text(Place text, uint64_t size, Place wanted, uint64_
   Label again = asm_.label(), compare = asm_.label(), next = asm_.label(), out = asm_.label();
   bool counts = unit_.inputs.loops == Loops::MayGoto;
   Place at = frame_.allocate_stack(8), zero = frame_.allocate_stack(8);
-  asm_.mov(R0, 0);
-  if (counts) {
-    asm_.call(BPF_FUNC_get_prandom_u32);
-    asm_.alu(Alu::Rsh, R0, 32);
+  // Each from a number of its own: what the verifier learns of one it takes for true of its copies.
+  for (Place counter : {zero, at}) {
+    asm_.mov(R0, 0);
+    if (counts) {
+      asm_.call(BPF_FUNC_get_prandom_u32);
+      asm_.alu(Alu::Rsh, R0, 32);
+    }
+    store_slot(counter, R0);
   }
-  store_slot(zero, R0);
-  store_slot(at, R0);
   asm_.bind(again);
   if (counts) asm_.may_goto(out);
   load_slot(R2, at);
