@@ -149,10 +149,10 @@ Type signature_type(const TypeSpec& spec, const CTypes& c_types, const TypeSourc
   if (spec.name == "string") type = Type::string(spec.dimensions.size() == 1 ? spec.dimensions[0] : 0);
   if (!type) type = find_c_base_type(spec.name);
   if (!type) type = c_types.find_type(spec.name);
-  if (!type) {
-    if (auto known = types.find_struct(spec.name)) type = Type::structure(known->name, known->size);
+  if (auto known = type ? std::nullopt : types.find_written(spec.name, nullptr)) {
+    type = known->type;
+    if (!known->doubt.empty()) diagnostics.warning(spec.span, known->doubt);
   }
-  if (!type) type = types.find_type(spec.name);
   if (!type) {
     diagnostics.error(spec.span, fmt::format("Cannot resolve unknown type \"{}\"", spec.name));
     return Type();

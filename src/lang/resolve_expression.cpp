@@ -655,8 +655,8 @@ Type Resolver::size_of(Expr& expr, SizeOf& node) {
   Type type;
   if (node.type) {
     type = resolve(*node.type);
-  } else if (const auto* bare = node.operand->as<Identifier>(); bare && find_named(bare->name)) {
-    type = *find_named(bare->name);
+  } else if (const auto* bare = node.operand->as<Identifier>(); bare && find_named(bare->name, expr.span)) {
+    type = *find_named(bare->name, expr.span);
   } else {
     type = expression(*node.operand);
   }
@@ -677,8 +677,8 @@ Type Resolver::offset_of(Expr& expr, OffsetOf& node) {
   Type type;
   if (node.type) {
     type = resolve(*node.type);
-  } else if (const auto* bare = node.operand->as<Identifier>(); bare && find_named(bare->name)) {
-    type = *find_named(bare->name);
+  } else if (const auto* bare = node.operand->as<Identifier>(); bare && find_named(bare->name, expr.span)) {
+    type = *find_named(bare->name, expr.span);
   } else {
     type = expression(*node.operand);
   }

@@ -27,11 +27,31 @@ std::optional<Type> language_type(std::string_view name) {
 
 }  // namespace
 
-std::optional<Type> Resolver::find_named(const std::string& name) {
+std::optional<Type> Resolver::find_named(const std::string& name, Span span) {
   if (auto type = language_type(name)) return type;
   if (auto type = program_.c_types.find_type(name)) return type;
-  if (const StructLayout* known = layout(name)) return Type::structure(known->name, known->size);
-  return types_.find_type(name);
+  if (const StructLayout* own = program_.c_types.find_struct(name))
+    return Type::structure(own->name, own->size);
+  if (scope_->attach_points == nullptr || scope_->attach_points->empty())
+    return find_written(name, nullptr, span);
+  std::optional<Type> found;
+  const AttachSpec& first = scope_->attach_points->front();
+  for (const AttachSpec& probe : *scope_->attach_points) {
+    auto type = find_written(name, &probe, span);
+    if (&probe != &first && type != found) {
+      error(span, fmt::format("\"{}\" is not the same at {} and {}", name, first.text, probe.text));
+      return Type();
+    }
+    found = type;
+  }
+  return found;
+}
+
+std::optional<Type> Resolver::find_written(const std::string& name, const AttachSpec* probe, Span span) {
+  auto known = types_.find_written(name, probe);
+  if (!known) return std::nullopt;
+  if (!known->doubt.empty()) doubts_.try_emplace(span.begin, span, known->doubt);
+  return known->type;
 }
 
 const StructLayout* Resolver::layout(const std::string& name) {
@@ -49,7 +69,7 @@ Type Resolver::resolve(const TypeSpec& spec) {
   Type type;
   if (spec.of) {
     type = spec.of->type.known() ? spec.of->type : expression(*spec.of);
-  } else if (auto found = find_named(spec.name)) {
+  } else if (auto found = find_named(spec.name, spec.span)) {
     type = *found;
   } else if (spec.name.starts_with("struct ") || spec.name.starts_with("union ") || spec.pointers == 0 ||
              !spec.name.empty()) {

@@ -31,6 +31,7 @@ void Resolver::run() {
   }
   last_round_ = true;
   round();
+  for (const auto& [place, doubt] : doubts_) warn(doubt.first, doubt.second);
   check_maps();
 }
 

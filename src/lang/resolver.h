@@ -121,7 +121,9 @@ class Resolver {
 
   // resolve_type.cpp
   Type resolve(const TypeSpec& spec);
-  std::optional<Type> find_named(const std::string& name);
+  // A type that the script names; every attach point must know the same one.
+  std::optional<Type> find_named(const std::string& name, Span span);
+  std::optional<Type> find_written(const std::string& name, const AttachSpec* probe, Span span);
   const StructLayout* layout(const std::string& name);
   std::optional<std::vector<NamedValue>> probe_values(bool locals, Span span);
   AddressSpace space() const;
@@ -145,6 +147,8 @@ class Resolver {
   std::set<const Expr*> mapped_calls_;           // aggregates that are assigned to a map, where they belong
   const Expr* narrowed_ = nullptr;               // cast to a number that a script can have
   std::set<std::string> unstable_;               // features that were warned of
+  // Types that may be others than are meant, by their places: sizeof() asks only in the first round.
+  std::map<decltype(Span::begin), std::pair<Span, std::string>> doubts_;
   bool last_round_ = false;
   bool changed_ = false;
 };

@@ -23,6 +23,12 @@ struct Constant {
   int64_t value = 0;
 };
 
+// A type that a script names.
+struct WrittenType {
+  Type type;
+  std::string doubt;  // why it may be another one than is meant; empty: it is the one
+};
+
 struct Enumerator {
   std::string name;
   int64_t value = 0;
@@ -36,6 +42,12 @@ class TypeSource {
   virtual std::optional<StructLayout> find_struct(std::string_view name) const = 0;
   // A typedef, an enum ("enum color"), a class or base type of the program.
   virtual std::optional<Type> find_type(std::string_view name) const = 0;
+  // Of several types of that name the one that the function at the probe (null: no probe) knows.
+  virtual std::optional<WrittenType> find_written(std::string_view name, const AttachSpec*) const {
+    if (auto known = find_struct(name)) return WrittenType{Type::structure(known->name, known->size), {}};
+    if (auto known = find_type(name)) return WrittenType{*known, {}};
+    return std::nullopt;
+  }
   // An enumerator.
   virtual std::optional<Constant> find_constant(std::string_view name) const = 0;
   // An enumerator of the kernel's: asked for names that nothing else has.

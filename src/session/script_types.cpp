@@ -63,6 +63,19 @@ bool is_plain_char(const TypeTable& table, TypeId id) {
   return false;
 }
 
+// Those that a script may mean by the name.
+void add_fitting(const TypeTable& table, const std::vector<TypeId>& ids, std::string_view name,
+                 std::vector<NamedType>& found) {
+  for (TypeId id : ids) {
+    const Type& type = table.type(id);
+    if (type.is_declaration) continue;
+    if (name.starts_with("struct ") && !is_record(type.kind)) continue;
+    if (name.starts_with("union ") && type.kind != Kind::Union) continue;
+    if (name.starts_with("enum ") && type.kind != Kind::Enum) continue;
+    found.push_back({&table, id});
+  }
+}
+
 }  // namespace
 
 std::string without_marks(std::string_view name) {
@@ -231,16 +244,32 @@ lang::StructLayout ScriptTypes::to_layout(const Named& named, const std::string&
   return layout;
 }
 
-std::optional<TypeId> ScriptTypes::find_in(const TypeTable& table, std::string_view name) const {
-  for (TypeId id : table.find(without_tag(name))) {
-    const Type& type = table.type(id);
-    if (type.is_declaration) continue;
-    if (name.starts_with("struct ") && !is_record(type.kind)) continue;
-    if (name.starts_with("union ") && type.kind != Kind::Union) continue;
-    if (name.starts_with("enum ") && type.kind != Kind::Enum) continue;
-    return id;
-  }
-  return std::nullopt;
+std::vector<ScriptTypes::Named> ScriptTypes::definitions(std::string_view name) const {
+  std::vector<Named> found;
+  for (const TypeTable* table : order_) add_fitting(*table, table->find(without_tag(name)), name, found);
+  return found;
+}
+
+std::vector<ScriptTypes::Named> ScriptTypes::definitions_at(const AttachSpec& probe,
+                                                            std::string_view name) const {
+  auto at = site(probe);
+  if (!at) return {};
+  std::vector<Named> found;
+  add_fitting(*tables_.at(at->image), at->image->debug_info().find_types_at(at->address, without_tag(name)),
+              name, found);
+  return found;
+}
+
+std::string ScriptTypes::doubt(std::string_view name, const std::vector<Named>& candidates) const {
+  auto place = [](const Named& named) {
+    const Type& type = named.table->type(named.type);
+    return type.decl_file + ":" + std::to_string(type.decl_line);
+  };
+  for (const Named& other : candidates)
+    if (!same_types_.same(candidates.front(), other))
+      return "Several types are named \"" + std::string(name) + "\": this takes the one of " +
+             place(candidates.front()) + ", not the one of " + place(other);
+  return {};
 }
 
 // Also if a program only declares it: its own struct of that name is another one than the kernel's.
@@ -252,13 +281,11 @@ bool ScriptTypes::programs_know(std::string_view name) const {
 std::optional<ScriptTypes::Named> ScriptTypes::find_named(std::string_view name) const {
   auto known = known_.find(std::string(name));
   if (known != known_.end()) return known->second;
-  for (const TypeTable* table : order_)
-    if (auto id = find_in(*table, name))
-      return known_.emplace(std::string(name), Named{table, *id}).first->second;
-  if (programs_know(name) || !kernel()) return std::nullopt;
-  auto id = find_in(*kernel(), name);
-  if (!id) return std::nullopt;
-  return known_.emplace(std::string(name), Named{kernel(), *id}).first->second;
+  std::vector<Named> found = definitions(name);
+  if (found.empty() && !programs_know(name) && kernel())
+    add_fitting(*kernel(), kernel()->find(without_tag(name)), name, found);
+  if (found.empty()) return std::nullopt;
+  return known_.emplace(std::string(name), found.front()).first->second;
 }
 
 std::optional<lang::StructLayout> ScriptTypes::find_struct(std::string_view name) const {
@@ -282,6 +309,26 @@ std::optional<lang::Type> ScriptTypes::find_type(std::string_view name) const {
   auto named = find_named(name);
   if (!named) return std::nullopt;
   return to_type(*named->table, named->type);
+}
+
+std::optional<lang::WrittenType> ScriptTypes::find_written(std::string_view name,
+                                                           const AttachSpec* probe) const {
+  std::vector<Named> candidates = probe ? definitions_at(*probe, name) : std::vector<Named>();
+  if (candidates.empty()) {
+    candidates = definitions(name);
+    const ImageSymbols* own = probe ? image_of(*probe) : nullptr;
+    const TypeTable* nearest = own ? tables_.at(own).get() : nullptr;
+    std::ranges::stable_partition(candidates, [&](const Named& each) { return each.table == nearest; });
+  }
+  // The kernel's, or one that types of the program have led to.
+  if (candidates.empty()) return TypeSource::find_written(name, probe);
+  lang::WrittenType written;
+  written.doubt = doubt(name, candidates);
+  std::string unique = unique_name(std::string(name), candidates.front());
+  auto layout = find_struct(unique);
+  written.type = layout ? lang::Type::structure(unique, layout->size)
+                        : to_type(*candidates.front().table, candidates.front().type);
+  return written;
 }
 
 std::optional<lang::Constant> ScriptTypes::find_constant(std::string_view name) const {

@@ -44,6 +44,8 @@ class ScriptTypes final : public lang::TypeSource {
 
   std::optional<lang::StructLayout> find_struct(std::string_view name) const override;
   std::optional<lang::Type> find_type(std::string_view name) const override;
+  std::optional<lang::WrittenType> find_written(std::string_view name,
+                                                const lang::AttachSpec* probe) const override;
   std::optional<lang::Constant> find_constant(std::string_view name) const override;
   std::optional<lang::Constant> find_kernel_constant(std::string_view name) const override;
   std::vector<lang::Enumerator> enumerators(std::string_view enum_name) const override;
@@ -71,7 +73,12 @@ class ScriptTypes final : public lang::TypeSource {
   std::string register_name(const TypeTable& table, image::TypeId id) const;
   std::string unique_name(const std::string& name, const Named& named) const;
   std::optional<Named> find_named(std::string_view name) const;
-  std::optional<image::TypeId> find_in(const TypeTable& table, std::string_view name) const;
+  // All that the programs define by this name, C's tag included.
+  std::vector<Named> definitions(std::string_view name) const;
+  // Those of the probed function, else of its unit.
+  std::vector<Named> definitions_at(const lang::AttachSpec& probe, std::string_view name) const;
+  // Why the first of them may not be the one that is meant.
+  std::string doubt(std::string_view name, const std::vector<Named>& candidates) const;
   bool programs_know(std::string_view name) const;
   // Nothing if the kernel does not tell its types.
   const TypeTable* kernel() const;

@@ -290,4 +290,17 @@ std::vector<TypeId> DebugInfo::find_types(std::string_view name, size_t limit) c
   return types;
 }
 
+std::vector<TypeId> DebugInfo::find_types_at(ImageAddr address, std::string_view name) const {
+  const Unit* unit = is_empty() ? nullptr : impl_->store->unit_for(address.value);
+  if (!unit) return {};
+  Die function = impl_->functions->find(*unit, address.value);
+  std::vector<TypeId> of_unit, of_function;
+  for (const Die& die : types_named(*unit, name)) {
+    bool inside = function && function.unit == die.unit && function.offset < die.offset &&
+                  die.offset < function.end_of_subtree();
+    (inside ? of_function : of_unit).push_back(TypeReader::id_of(die));
+  }
+  return of_function.empty() ? of_unit : of_function;
+}
+
 }  // namespace uscope::image::dwarf

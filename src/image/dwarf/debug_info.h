@@ -141,6 +141,8 @@ class DebugInfo {
   // Named types (struct, class, union, enum, typedef; Go and Rust types) whose unqualified or qualified name
   // equals `name` or matches it as a glob. Each distinct type once.
   std::vector<TypeId> find_types(std::string_view name, size_t limit = 100000) const;
+  // Those that the unit of an instruction defines itself; of the function there only, if it has some.
+  std::vector<TypeId> find_types_at(ImageAddr address, std::string_view name) const;
 
  private:
   struct Impl;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t max_depth = 64;
 constexpr size_t max_entries = 20'000'000;
+constexpr size_t max_imports = 1000;
 
 uint64_t mix(uint64_t seed, uint64_t value) {
   uint64_t x = (seed ^ value) * 0x9e3779b97f4a7c15;
@@ -54,6 +55,39 @@ uint64_t shape_of(const Die& die) {
     return ++count < 1000;
   });
   return shape;
+}
+
+// The named types and variables of a unit, each with a hash of the names of what holds it.
+template <typename Visit>
+void for_each_named(const Unit& unit, Visit&& visit) {
+  Die root = unit.root();
+  if (!root || !root.has_children()) return;
+  std::vector<uint64_t> scopes{0};  // one for each open level
+  Bytes bytes = unit.section().first(unit.end);
+  uint64_t position = root.end_of_attrs();
+  while (position < unit.end) {
+    if (bytes[position] == 0) {
+      position++;
+      scopes.pop_back();
+      if (scopes.empty()) return;
+      continue;
+    }
+    Die die = unit.die_at(position);
+    if (!die) return;
+    bool is_named =
+        is_named_type(die.tag()) || (die.tag() == DW_TAG_variable && die.attr(DW_AT_location).has_value());
+    if (is_named && !visit(die, scopes.back())) return;
+    bool enter = die.has_children() && holds_types(die.tag()) && scopes.size() < max_depth;
+    // Functions are entered too, for the types and statics they hold, but have no say in those' names here.
+    enter |= die.has_children() && scopes.size() < max_depth &&
+             (die.tag() == DW_TAG_subprogram || die.tag() == DW_TAG_lexical_block);
+    if (enter) {
+      scopes.push_back(mix(scopes.back(), hash_text(die.string(DW_AT_name))));
+      position = die.end_of_attrs();
+    } else {
+      position = die.end_of_subtree();
+    }
+  }
 }
 
 }  // namespace
@@ -103,33 +137,31 @@ void NameIndex::add(const Die& die, uint64_t scope) {
 }
 
 void NameIndex::add_unit(const Unit& unit) {
-  Die root = unit.root();
-  if (!root || !root.has_children()) return;
-  std::vector<uint64_t> scopes{0};  // a hash of the names of the holders, one for each open level
-  Bytes bytes = unit.section().first(unit.end);
-  uint64_t position = root.end_of_attrs();
-  while (position < unit.end && entries_.size() < max_entries) {
-    if (bytes[position] == 0) {
-      position++;
-      scopes.pop_back();
-      if (scopes.empty()) return;
-      continue;
-    }
-    Die die = unit.die_at(position);
-    if (!die) return;
-    if (is_named_type(die.tag())) add(die, scopes.back());
-    if (die.tag() == DW_TAG_variable && die.attr(DW_AT_location)) add(die, scopes.back());
-    bool enter = die.has_children() && holds_types(die.tag()) && scopes.size() < max_depth;
-    // Functions are entered too, for the types and statics they hold, but have no say in those' names here.
-    enter |= die.has_children() && scopes.size() < max_depth &&
-             (die.tag() == DW_TAG_subprogram || die.tag() == DW_TAG_lexical_block);
-    if (enter) {
-      scopes.push_back(mix(scopes.back(), hash_text(die.string(DW_AT_name))));
-      position = die.end_of_attrs();
-    } else {
-      position = die.end_of_subtree();
-    }
+  for_each_named(unit, [this](const Die& die, uint64_t scope) {
+    add(die, scope);
+    return entries_.size() < max_entries;
+  });
+}
+
+std::vector<Die> types_named(const Unit& unit, std::string_view name) {
+  std::vector<Die> found;
+  std::vector<const Unit*> units{&unit};
+  // dwz and link-time optimisation put what units share into others.
+  for_each_child(unit.root(), [&](const Die& child) {
+    if (child.tag() != DW_TAG_imported_unit) return true;
+    if (Die root = child.reference(DW_AT_import); root && units.size() < max_imports)
+      units.push_back(root.unit);
+    return true;
+  });
+  for (const Unit* each : units) {
+    for_each_named(*each, [&](const Die& die, uint64_t) {
+      if (is_named_type(die.tag()) && !die.flag(DW_AT_declaration) &&
+          (name_of(die) == name || (name_of(die) == last_component(name) && qualified_name(die) == name)))
+        found.push_back(die);
+      return true;
+    });
   }
+  return found;
 }
 
 Die NameIndex::die_of(const Entry& entry) const {

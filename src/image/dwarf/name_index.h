@@ -38,6 +38,9 @@ class NameIndex {
   std::unordered_set<uint64_t> seen_;
 };
 
+// The types of that name, qualified or not, that one unit defines. Also those that functions hold.
+std::vector<Die> types_named(const Unit& unit, std::string_view name);
+
 // The part of a qualified name that a DIE is named by: "Box<a::B>" of "ns::Box<a::B>".
 std::string_view last_component(std::string_view qualified);
 
