@@ -6,8 +6,6 @@
 
 #include "image/dwarf/byte_sources.h"
 #include "image/dwarf/go_attributes.h"
-#include "image/dwarf/line_program.h"
-#include "image/dwarf/location_list.h"
 #include "image/dwarf/padding.h"
 
 namespace uscope::image::dwarf {
@@ -38,23 +36,12 @@ bool is_go_register(uint32_t number) {
   return is_argument_register(number) || number == 3 || number == 11 || (number >= 17 && number <= 31);
 }
 
-// What is spread over several registers is passed in the order of the convention. gcc may say another: of
-// registers between which the function's first instructions move the parts.
-bool are_in_passing_order(const std::vector<LocPiece>& pieces) {
-  constexpr uint32_t kIntegers[] = {5, 4, 1, 2, 8, 9};  // rdi, rsi, rdx, rcx, r8, r9
-  int64_t last_integer = -1, last_vector = -1;
-  for (const LocPiece& piece : pieces) {
-    if (piece.kind != LocPiece::Kind::Register) continue;
-    const uint32_t number = piece.ops[0].number;
-    const auto* found = std::ranges::find(kIntegers, number);
-    const bool is_vector = number >= 17;
-    if (!is_vector && found == std::end(kIntegers)) continue;
-    int64_t& last = is_vector ? last_vector : last_integer;
-    const int64_t rank = is_vector ? number : found - std::begin(kIntegers);
-    if (rank < last) return false;
-    last = rank;
-  }
-  return true;
+// Whether the debug info's word depends on a register, rather than on the frame or on nothing.
+bool names_register(const LocPiece& piece) {
+  return std::ranges::any_of(piece.ops, [](const LocOp& op) {
+    return op.code == LocOp::Code::Register && op.number != rsp && op.number != rbp &&
+           op.number != cfa_register;
+  });
 }
 
 LocPiece memory(uint32_t base, int64_t offset) {
@@ -64,23 +51,6 @@ LocPiece memory(uint32_t base, int64_t offset) {
 }
 
 }  // namespace
-
-std::optional<uint64_t> PrologueEnds::between(const Unit& unit, uint64_t low, uint64_t high) {
-  if (unit_ != &unit) {
-    unit_ = &unit;
-    addresses_.clear();
-    if (auto program = LineProgram::of(unit)) {
-      program->for_each_row([&](const LineProgram::Row& row) {
-        if (row.prologue_end) addresses_.push_back(row.address);
-        return true;
-      });
-    }
-    std::sort(addresses_.begin(), addresses_.end());
-  }
-  auto found = std::lower_bound(addresses_.begin(), addresses_.end(), low);
-  if (found == addresses_.end() || *found >= high) return {};
-  return *found;
-}
 
 EntryPlaces::EntryPlaces(const Store& store, TypeReader& types, const FrameTable& frames, PrologueEnds& ends,
                          const Die& die, const Function& function)
@@ -99,17 +69,15 @@ TypeLookup EntryPlaces::lookup() const {
 void EntryPlaces::add(const Die& die) {
   Parameter parameter{.variable = reader_.read(die)};
   parameter.size = types_.get(parameter.variable.type).size;
-  Die holder;
-  if (auto attr = die.inherited(DW_AT_location, &holder))
-    parameter.from_list = is_location_list(*holder.unit, *attr);
+  parameter.from_list = VariableReader::is_from_list(die);
   judge(parameter);
   parameters_.push_back(std::move(parameter));
 }
 
 std::optional<CfaRule> EntryPlaces::rule_in_body() {
   if (function_.ranges.empty()) return {};
-  auto end = ends_.between(*die_.unit, function_.entry.value, function_.ranges[0].end.value);
-  return end ? frames_.cfa_at(*end) : std::nullopt;
+  const uint64_t entry = function_.entry.value;
+  return dwarf::rule_in_body(frames_, entry, ends_.between(*die_.unit, entry, function_.ranges[0].end.value));
 }
 
 // A piece that lies in a frame: [base + n], or [[base + n]].
@@ -130,14 +98,12 @@ std::optional<EntryPlaces::Home> EntryPlaces::home_of(const LocPiece& piece, boo
     return home;
   }
   // gcc's lists are exact for each address; LLVM counts from the registers as they are after the prologue.
-  bool is_gnu = die_.unit->facts().producer.starts_with("GNU ");
-  if (is_gnu && from_list) {
+  if (is_gnu() && from_list) {
     if (ops[0].number == rsp) home.cfa_offset = offset - 8;
     return home;
   }
   auto rule = rule_in_body();
-  if (rule && rule->expression.empty() && rule->base == ops[0].number)
-    home.cfa_offset = offset - rule->offset;
+  if (rule && rule->base == ops[0].number) home.cfa_offset = offset - rule->offset;
   return home;
 }
 
@@ -162,8 +128,11 @@ EntryPlaces::State EntryPlaces::judge_piece(LocPiece& piece, bool is_only, Param
   if (!home) return missing(not_stored);
   // Above the return address is the caller's part of the stack, written before the call. Go also keeps room
   // there for registers to be spilled to, so what is there has to be told by the convention.
-  if (home->cfa_offset && *home->cfa_offset >= 0 && !is_go()) {
+  const bool is_callers = home->cfa_offset && *home->cfa_offset >= 0 && !is_go();
+  if (is_callers && !(is_only && !parameter.from_list && is_stored_at(*home->cfa_offset))) {
     LocPiece place = memory(rsp, *home->cfa_offset + 8);
+    // LLVM leaves out that the slot holds the address.
+    if (types_.is_passed_by_address(parameter.variable.type)) home->is_pointer = true;
     if (home->is_pointer) place.ops.push_back({LocOp::Code::Deref, 8, 0});
     place.bit_size = piece.bit_size;
     place.bit_offset = piece.bit_offset;
@@ -183,9 +152,9 @@ void EntryPlaces::judge(Parameter& parameter) {
     if (state != State::Settled) worst = state;
   }
   parameter.state = pieces.empty() ? State::Unavailable : worst;
-  if (parameter.state != State::Settled || is_go() || are_in_passing_order(pieces)) return;
-  parameter.variable.location = optimized_out("said to be in registers in an order in which none is passed");
-  parameter.state = State::Unavailable;
+  // gcc may name, once for the whole function, the register that it chose for the time after the first moves.
+  const bool is_chosen = is_gnu() && !parameter.from_list && std::ranges::any_of(pieces, names_register);
+  if (parameter.state == State::Settled && is_chosen) parameter.state = State::Chosen;
 }
 
 const std::vector<IncomingStore>& EntryPlaces::stores() {
@@ -195,6 +164,14 @@ const std::vector<IncomingStore>& EntryPlaces::stores() {
     stores_ = incoming_stores(code.first(std::min<uint64_t>({code.size(), limit, 1024})));
   }
   return *stores_;
+}
+
+// Microsoft's convention has room above the return address for what comes in registers.
+bool EntryPlaces::is_stored_at(int64_t cfa_offset) {
+  return std::ranges::any_of(stores(), [&](const IncomingStore& store) {
+    return store.reg != UINT32_MAX && store.cfa_offset <= cfa_offset &&
+           cfa_offset < store.cfa_offset + store.size;
+  });
 }
 
 // Which registers the prologue puts into the parameter's slot.
@@ -259,7 +236,11 @@ bool EntryPlaces::convention_is_kept(const std::vector<std::optional<Location>>&
   for (size_t i = 0; i < parameters_.size(); i++) {
     const Parameter& parameter = parameters_[i];
     bool is_settled = parameter.state == State::Settled;
-    if (is_settled && convention[i] && !agree(parameter.variable.location, *convention[i], parameter.size)) {
+    // What is spread over registers gcc does not follow, and it says less than nothing of those.
+    bool is_followed = parameter.state == State::Chosen && parameter.variable.location.pieces.size() == 1 &&
+                       follows_variables(die_.unit->facts().producer);
+    if ((is_settled || is_followed) && convention[i] &&
+        !agree(parameter.variable.location, *convention[i], parameter.size)) {
       return false;
     }
     // Unoptimised code gives each parameter one place for the whole function, in memory.
@@ -270,9 +251,8 @@ bool EntryPlaces::convention_is_kept(const std::vector<std::optional<Location>>&
   if (all_have_homes) return true;
   // gcc makes clones under other names when it changes a signature; LLVM changes what it can see all callers
   // of, and may not pass what is not used.
-  bool is_gnu = die_.unit->facts().producer.starts_with("GNU ");
   const std::string& name = function_.linkage_name.empty() ? function_.name : function_.linkage_name;
-  return is_gnu && store_.has_global_symbol(function_.entry.value, name);
+  return is_gnu() && store_.has_global_symbol(function_.entry.value, name);
 }
 
 void EntryPlaces::settle_native() {
@@ -302,10 +282,17 @@ void EntryPlaces::settle_native() {
     Parameter& parameter = parameters_[i];
     Location& location = parameter.variable.location;
     if (parameter.state == State::Settled) continue;
+    // Two that agree: but a register may also be the convention's by chance, if a signature was changed.
+    const bool is_confirmed = parameter.state == State::Chosen && convention[i] &&
+                              follows_variables(die_.unit->facts().producer) &&
+                              agree(location, *convention[i], parameter.size);
+    if (is_confirmed) continue;
     if (traced[i]) {
       location = *traced[i];
     } else if (kept && convention[i]) {
       location = *convention[i];
+    } else if (parameter.state == State::Chosen) {
+      location = optimized_out("said to be in a register that need not be the one it is passed in");
     } else if (parameter.state == State::InFrame) {
       location = optimized_out(not_stored);
     }

@@ -14,21 +14,12 @@
 #include "image/dwarf/debug_info.h"
 #include "image/dwarf/frame.h"
 #include "image/dwarf/prologue.h"
+#include "image/dwarf/prologue_ends.h"
 #include "image/dwarf/store.h"
 #include "image/dwarf/type_reader.h"
 #include "image/dwarf/variables.h"
 
 namespace uscope::image::dwarf {
-
-// Where the line table says that prologues end. Remembers one unit.
-class PrologueEnds {
- public:
-  std::optional<uint64_t> between(const Unit& unit, uint64_t low, uint64_t high);
-
- private:
-  const Unit* unit_ = nullptr;
-  std::vector<uint64_t> addresses_;
-};
 
 class EntryPlaces {
  public:
@@ -48,6 +39,7 @@ class EntryPlaces {
   };
   enum class State {
     Settled,      // the debug info's word holds at the entry
+    Chosen,       // in a register, after gcc's first moves
     InFrame,      // lives in a slot that is not written yet
     Unavailable,  // not there, for a reason
   };
@@ -78,7 +70,9 @@ class EntryPlaces {
   void settle_go_results(const GoCall& call, bool in_registers, bool is_complete);
 
   const std::vector<IncomingStore>& stores();
+  bool is_stored_at(int64_t cfa_offset);
   TypeLookup lookup() const;
+  bool is_gnu() const { return die_.unit->facts().producer.starts_with("GNU "); }
   bool is_go() const { return function_.language == Language::Go; }
 
   const Store& store_;

@@ -118,7 +118,7 @@ std::optional<uint64_t> FrameTable::search_header(uint64_t address) const {
   return fde - eh_.address;
 }
 
-std::optional<CfaRule> FrameTable::scan(const Block& block, uint64_t address) const {
+std::optional<FrameTable::Found> FrameTable::scan(const Block& block, uint64_t address) const {
   auto& listed = listed_[block.is_eh ? 1 : 0];
   if (!listed) {
     listed.emplace();
@@ -139,21 +139,35 @@ std::optional<CfaRule> FrameTable::scan(const Block& block, uint64_t address) co
   if (address >= after->end) return {};
   uint64_t next = 0;
   auto fde = read_fde(block, after->offset, &next);
-  return fde ? run(block, *fde, address) : std::nullopt;
+  return fde ? std::optional(Found{&block, *fde}) : std::nullopt;
 }
 
-std::optional<CfaRule> FrameTable::cfa_at(uint64_t address) const {
+std::optional<FrameTable::Found> FrameTable::find(uint64_t address) const {
   if (auto offset = search_header(address)) {
     uint64_t next = 0;
     auto fde = read_fde(eh_, *offset, &next);
-    if (fde && fde->begin <= address && address < fde->end) return run(eh_, *fde, address);
-  } else if (auto rule = scan(eh_, address)) {
-    return rule;
+    if (fde && fde->begin <= address && address < fde->end) return Found{&eh_, *fde};
+  } else if (auto found = scan(eh_, address)) {
+    return found;
   }
   return scan(debug_, address);
 }
 
+std::optional<CfaRule> FrameTable::cfa_at(uint64_t address) const {
+  auto found = find(address);
+  return found ? run(*found, address) : std::nullopt;
+}
+
+std::optional<int64_t> FrameTable::deepest(uint64_t address) const {
+  int64_t deepest = 0;
+  auto found = find(address);
+  if (!found || !run(*found, UINT64_MAX, &deepest)) return {};
+  return deepest;
+}
+
 namespace {
+
+constexpr uint32_t rsp = 7;
 
 // Runs frame instructions up to an address, keeping only the CFA rule.
 class CfaMachine {
@@ -174,10 +188,12 @@ class CfaMachine {
       if (!step(reader, op, encoding)) return false;
       if (location_ > target_) return false;
       settled_ = rule_;
+      if (rule_.expression.empty() && rule_.base == rsp) deepest_ = std::max(deepest_, rule_.offset);
     }
     return bool(reader);
   }
   const CfaRule& rule() const { return settled_; }
+  int64_t deepest() const { return deepest_; }
   bool is_broken() const { return broken_; }
 
  private:
@@ -283,13 +299,16 @@ class CfaMachine {
   int64_t data_align_;
   uint64_t section_address_;
   CfaRule rule_, settled_;
+  int64_t deepest_ = 0;
   std::vector<CfaRule> states_;
   bool broken_ = false;
 };
 
 }  // namespace
 
-std::optional<CfaRule> FrameTable::run(const Block& block, const Fde& fde, uint64_t address) const {
+std::optional<CfaRule> FrameTable::run(const Found& found, uint64_t address, int64_t* deepest) const {
+  const Block& block = *found.block;
+  const Fde& fde = found.fde;
   auto cie = read_cie(block, fde.cie);
   if (!cie) return {};
   uint8_t encoding = block.is_eh ? cie->pointer_encoding : uint8_t(DW_EH_PE_absptr);
@@ -297,6 +316,7 @@ std::optional<CfaRule> FrameTable::run(const Block& block, const Fde& fde, uint6
   if (!machine.run(cie->program, encoding)) return {};
   machine.run(fde.program, encoding);
   if (machine.is_broken()) return {};
+  if (deepest != nullptr) *deepest = machine.deepest();
   return machine.rule();
 }
 

@@ -23,6 +23,9 @@ class FrameTable {
  public:
   FrameTable(const ElfFile& image, Bytes debug_frame);
   std::optional<CfaRule> cfa_at(uint64_t address) const;
+  // The most that the CFA is above the stack pointer, where it is counted from that, in the function that
+  // holds the address.
+  std::optional<int64_t> deepest(uint64_t address) const;
 
  private:
   struct Block {  // .eh_frame or .debug_frame
@@ -38,9 +41,14 @@ class FrameTable {
   struct Cie;
   std::optional<Cie> read_cie(const Block& block, uint64_t offset) const;
   std::optional<Fde> read_fde(const Block& block, uint64_t offset, uint64_t* next) const;
-  std::optional<CfaRule> run(const Block& block, const Fde& fde, uint64_t address) const;
+  struct Found {
+    const Block* block;
+    Fde fde;
+  };
+  std::optional<CfaRule> run(const Found& found, uint64_t address, int64_t* deepest = nullptr) const;
   std::optional<uint64_t> search_header(uint64_t address) const;
-  std::optional<CfaRule> scan(const Block& block, uint64_t address) const;
+  std::optional<Found> scan(const Block& block, uint64_t address) const;
+  std::optional<Found> find(uint64_t address) const;
 
   Block eh_, debug_;
   Bytes header_;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "image/dwarf/entry_places.h"
+#include "image/dwarf/frame_places.h"
 #include "image/dwarf/go_attributes.h"
 #include "image/dwarf/ranges.h"
 #include "image/dwarf/variables.h"
@@ -90,7 +91,8 @@ std::vector<Variable> FunctionReader::parameters_at_entry(const Die& die, const 
 std::vector<Variable> FunctionReader::variables_at(const Die& function, uint64_t address) const {
   std::vector<Variable> result;
   std::vector<std::vector<Variable>> levels;
-  VariableReader reader(types_, frames_, *function.unit, function, address);
+  VariableReader reader(types_, frames_, *function.unit, function, address, true);
+  FramePlaces places(store_, types_, frames_, prologue_ends_, reader, function, address);
   // Inner blocks hide outer ones, so the innermost level comes first in the answer.
   Die at = function;
   bool in_inlined = false;
@@ -104,6 +106,7 @@ std::vector<Variable> FunctionReader::variables_at(const Die& function, uint64_t
       bool is_parameter = child.tag() == DW_TAG_formal_parameter;
       if ((is_parameter && !(depth == 0 && reader.at_entry())) || child.tag() == DW_TAG_variable) {
         Variable variable = reader.read(child);
+        places.settle(variable, reader.is_from_list(child), is_parameter && depth == 0);
         variable.in_inlined = in_inlined;
         if (!variable.name.empty()) level.push_back(std::move(variable));
       } else if ((child.tag() == DW_TAG_lexical_block || child.tag() == DW_TAG_inlined_subroutine ||

@@ -29,9 +29,16 @@ class Scanner {
 
   std::vector<IncomingStore> run() {
     for (size_t i = 0; i < max_instructions && !reader_.at_end(); i++) {
-      if (!instruction() || !reader_) break;
+      is_whole_ = instruction() && reader_;
+      if (!is_whole_) break;
     }
+    is_whole_ &= reader_.at_end();
     return std::move(stores_);
+  }
+
+  std::optional<int64_t> frame_size() const {
+    if (!is_whole_ || !general_[rsp].cfa_offset) return {};
+    return -*general_[rsp].cfa_offset;
   }
 
  private:
@@ -83,9 +90,10 @@ class Scanner {
   void store(const Operand& where, const Content& what, uint8_t size) {
     if (!where.cfa_offset) return;
     uint8_t good = what.incoming ? std::min(what.size, size) : uint8_t(0);
-    if (good > 0) stores_.push_back({*where.cfa_offset, good, *what.incoming});
+    const uint64_t done = reader_.position();
+    if (good > 0) stores_.push_back({*where.cfa_offset, good, *what.incoming, done});
     // Something else goes there first: whoever lives there is not what the caller passed.
-    if (good < size) stores_.push_back({*where.cfa_offset + good, uint8_t(size - good), UINT32_MAX});
+    if (good < size) stores_.push_back({*where.cfa_offset + good, uint8_t(size - good), UINT32_MAX, done});
   }
 
   // Without REX, byte registers 4 to 7 are the high halves ah, ch, dh, bh.
@@ -128,7 +136,7 @@ class Scanner {
   }
 
   bool one_byte(uint8_t op) {
-    if (op >= 0x50 && op <= 0x57) return push((op & 7) | (rex_ & 1 ? 8 : 0));
+    if (op >= 0x50 && op <= 0x57) return push();
     if (op >= 0xb8 && op <= 0xbf) {
       forget((op & 7) | (rex_ & 1 ? 8 : 0));
       reader_.skip(width_);
@@ -201,10 +209,10 @@ class Scanner {
     }
   }
 
-  bool push(unsigned number) {
+  // Saves a caller's register, or makes room by whichever: what a slot is for is not stored by a push.
+  bool push() {
     if (!general_[rsp].cfa_offset) return false;
     *general_[rsp].cfa_offset -= 8;
-    store({false, 0, general_[rsp].cfa_offset}, general_[number], 8);
     return true;
   }
 
@@ -318,6 +326,7 @@ class Scanner {
   ByteReader reader_;
   std::array<Content, 16> general_, vector_;
   std::vector<IncomingStore> stores_;
+  bool is_whole_ = true;
   uint8_t rex_ = 0, width_ = 4;
   bool has_rex_ = false, repeat_ = false, repne_ = false, operand16_ = false, segment_ = false;
 };
@@ -325,5 +334,11 @@ class Scanner {
 }  // namespace
 
 std::vector<IncomingStore> incoming_stores(Bytes code) { return Scanner(code).run(); }
+
+std::optional<int64_t> frame_size_after(Bytes code) {
+  Scanner scanner(code);
+  scanner.run();
+  return scanner.frame_size();
+}
 
 }  // namespace uscope::image::dwarf

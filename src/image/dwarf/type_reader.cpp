@@ -118,6 +118,11 @@ TypeId TypeReader::type_attr(const Die& die, uint16_t name) {
   return id_of(die.inherited_reference(name ? name : uint16_t(DW_AT_type)));
 }
 
+bool TypeReader::is_passed_by_address(TypeId id) {
+  auto lookup = [this](TypeId of) -> const Type& { return get(of); };
+  return strip_aliases(get(id), lookup).passed_by_reference.value_or(false);
+}
+
 uint64_t TypeReader::size_of(const Die& start) {
   Die die = start;
   uint64_t factor = 1;

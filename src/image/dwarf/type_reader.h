@@ -26,6 +26,8 @@ class TypeReader {
   static TypeId type_attr(const Die& die, uint16_t name = 0);
   // Bytes, through typedefs and qualifiers; 0 if unknown.
   static uint64_t size_of(const Die& die);
+  // A class whose objects C++ passes by their address.
+  bool is_passed_by_address(TypeId id);
 
   // Full path of DW_AT_decl_file, and the line.
   std::string decl_file(const Die& die);

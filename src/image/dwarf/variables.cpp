@@ -11,6 +11,11 @@ namespace {
 constexpr uint32_t rsp = 7;
 }
 
+bool follows_variables(std::string_view producer) {
+  return producer.find(" -O") != std::string_view::npos && producer.find(" -O0") == std::string_view::npos &&
+         producer.find("-fno-var-tracking") == std::string_view::npos;
+}
+
 VariableReader::VariableReader(TypeReader& types, const FrameTable& frames, const Unit& unit,
                                const Die& function, uint64_t address, bool symbolic_cfa)
     : types_(types),
@@ -24,6 +29,10 @@ VariableReader::VariableReader(TypeReader& types, const FrameTable& frames, cons
 
 std::optional<std::vector<LocOp>> VariableReader::cfa() const {
   if (symbolic_cfa_) return std::vector<LocOp>{{LocOp::Code::Register, cfa_register, 0}};
+  return real_cfa();
+}
+
+std::optional<std::vector<LocOp>> VariableReader::real_cfa() const {
   // On entry the return address is on top of the stack, and the frame address is right above it.
   if (at_entry_) return std::vector<LocOp>{{LocOp::Code::Register, rsp, 0}, {LocOp::Code::AddConst, 0, 8}};
   auto rule = frames_.cfa_at(address_);
@@ -100,6 +109,12 @@ Location VariableReader::location_of(const Die& die) const {
   }
   if (auto value = die.inherited(DW_AT_const_value, &holder)) return constant_of(die, *value);
   return optimized_out("optimized out");
+}
+
+bool VariableReader::is_from_list(const Die& die) {
+  Die holder;
+  auto attr = die.inherited(DW_AT_location, &holder);
+  return attr && is_location_list(*holder.unit, *attr);
 }
 
 Variable VariableReader::read(const Die& die) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "image/dwarf/debug_info.h"
@@ -16,6 +17,10 @@ namespace uscope::image::dwarf {
 // Stands for the frame address in places read with symbolic_cfa; no real register has this number.
 constexpr uint32_t cfa_register = 100;
 
+// Whether gcc knows for each instruction where a variable is. Else it names one register for all of a
+// function: the one that it chose, whatever else that may hold at times.
+bool follows_variables(std::string_view producer);
+
 class VariableReader {
  public:
   // `function` may be no DIE: for globals.
@@ -24,13 +29,17 @@ class VariableReader {
 
   Variable read(const Die& die) const;
   Location location_of(const Die& die) const;
+  // Whether its place is told by a location list.
+  static bool is_from_list(const Die& die);
   // The frame base's computation at this address.
   std::optional<std::vector<LocOp>> frame_base() const;
-  std::optional<std::vector<LocOp>> cfa() const;
+  // The frame address, by registers as they are at this address.
+  std::optional<std::vector<LocOp>> real_cfa() const;
   bool at_entry() const { return at_entry_; }
 
  private:
   ExpressionContext context() const;
+  std::optional<std::vector<LocOp>> cfa() const;
   Location constant_of(const Die& die, const Attr& value) const;
 
   TypeReader& types_;

@@ -155,6 +155,27 @@ INSTANTIATE_TEST_SUITE_P(Compilers, CppPlaces,
                                            "clang++-14 -O0 -gdwarf-5", "clang++-14 -O2 -gdwarf-4",
                                            "clang++-14 -O2 -gdwarf-5"));
 
+class StackedPlaces : public ::testing::TestWithParam<std::string> {};
+TEST_P(StackedPlaces, are_addresses_of_what_is_not_copied_plainly) {
+  if (!have(GetParam().substr(0, GetParam().find(' ')))) GTEST_SKIP() << GetParam() << ": no such compiler";
+  const char* source = R"(
+#include <cstdio>
+struct Kept { int x, y; Kept(int a, int b) : x(a), y(b) {} Kept(const Kept& o) : x(o.x), y(o.y) {} };
+__attribute__((noinline)) int stacked(int a, int b, int c, int d, int e, int f, Kept n, int k) {
+  return printf("%d %d %d\n", a + b + c + d + e + f, n.x + n.y, k);
+}
+int main() {
+  puts("CALL stacked n={x=8 y=9} k=10");
+  return stacked(1, 2, 3, 4, 5, 6, Kept(8, 9), 10) == 0;
+}
+)";
+  Outcome outcome = check(compile(source, ".cpp", GetParam() + " -w {src} -o {out}"));
+  EXPECT_EQ(outcome.compared, GetParam().find("clang") == 0 && GetParam().find("-O0") < 20 ? 1 : 2);
+}
+INSTANTIATE_TEST_SUITE_P(Compilers, StackedPlaces,
+                         ::testing::Values("g++ -O0 -g", "g++ -O2 -g", "clang++-14 -O0 -g",
+                                           "clang++-14 -O1 -g", "clang++-14 -O2 -g"));
+
 class RustPlaces : public ::testing::TestWithParam<std::string> {};
 TEST_P(RustPlaces, hold_at_the_entry) {
   if (!have("rustc")) GTEST_SKIP() << "no rustc";
