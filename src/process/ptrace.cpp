@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/fd.h"
 #include "process/info.h"
 #include "process/proc_dir.h"
+#include "process/seccomp_filter.h"
 #include "process/tracee.h"
 
 namespace uscope::process {
@@ -33,12 +35,14 @@ class SeizeAttempt {
   Status stop_every_thread(SeizedProcess& process);
   Status seize_new_threads(SeizedProcess& process, bool& found_new);
   Status wait_for_all(SeizedProcess& process);
+  Status mend_call(pid_t tid);
   bool is_complete(const SeizedProcess& process) const;
   Error why_refused(pid_t tid, int error_number);
   Error why_not_stopped(pid_t tid);
 
   pid_t pid_;
   Deadline deadline_;
+  SeccompOf seccomp_{pid_};
   bool busy_ = false;
   bool starved_ = false;
 };
@@ -74,11 +78,19 @@ Status SeizeAttempt::stop_every_thread(SeizedProcess& process) {
     TRY([[maybe_unused]] ProcessInfo info, read_process(pid_));  // its Error says more, if it has one
     return fail(fmt::format("process {} has exited", pid_));
   }
-  for (const SeizedThread& thread : process.threads_) {
-    TRY(user_regs_struct registers, get_registers(thread.tid));
-    if (let_call_restart(registers)) TRY_STATUS(process::set_registers(thread.tid, registers));
-  }
   return {};
+}
+
+// Before anything else: whatever follows, the thread may be let go.
+Status SeizeAttempt::mend_call(pid_t tid) {
+  auto registers = get_registers(tid);
+  if (!registers) return {};  // killed meanwhile
+  const CallToCome restart{SYS_restart_syscall, false, false, 0};
+  if (wants_restart_call(*registers) && seccomp_.outcome(tid, restart) != FilterOutcome::Passes)
+    avoid_restart_call(*registers);
+  else if (!let_call_restart(*registers))
+    return {};
+  return process::set_registers(tid, *registers);
 }
 
 Status SeizeAttempt::seize_new_threads(SeizedProcess& process, bool& found_new) {
@@ -115,6 +127,7 @@ Status SeizeAttempt::wait_for_all(SeizedProcess& process) {
     }
     thread.stopped = true;
     thread.held_signal = stop.signal;
+    TRY_STATUS(mend_call(thread.tid));
   }
   std::erase_if(process.threads_, [](const SeizedThread& thread) { return thread.exited; });
   return {};

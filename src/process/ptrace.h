@@ -6,7 +6,8 @@
 // stop.
 //
 // The target does not notice: signals that arrive meanwhile are delivered afterwards, once each; calls that
-// it sleeps in go on (see tracee.h; a wait with a timeout may start its timeout anew); a stopped job stays
+// it sleeps in go on (see tracee.h; a wait with a timeout may start its timeout anew, above all under a
+// seccomp filter that does not let the kernel's own restart pass); a stopped job stays
 // stopped. Threads it creates meanwhile are stopped too, threads that exit are forgotten. It does not follow
 // fork, and does not stop a vfork child that shares the target's memory; but then the parent's thread is
 // asleep in the kernel and cannot be stopped, so with_seized() waits for it, or gives up and says so.

@@ -16,12 +16,15 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
 #include "process/info.h"
+#include "process/ptrace.h"
 
 namespace uscope::process {
 namespace {
@@ -235,26 +238,6 @@ void Walk::step(size_t at, State state) {
   go(at + 1, state);
 }
 
-Error deadly(pid_t pid) {
-  return Error(
-             fmt::format(
-                 "process {} is under a seccomp filter that could kill it for a system call of a probe", pid))
-      .with_hint("use --engine kernel");
-}
-
-Error forbids(pid_t pid) {
-  return Error(fmt::format("process {} is under a seccomp filter that forbids a system call which the "
-                           "script's probes would make in it",
-                           pid))
-      .with_hint("use --engine kernel");
-}
-
-Status judged(pid_t pid, FilterOutcome outcome, const CallToCome& call) {
-  if (outcome == FilterOutcome::Harms) return fail(deadly(pid));
-  if (outcome == FilterOutcome::Fails && !call.may_fail) return fail(forbids(pid));
-  return {};
-}
-
 Result<StatusFile> read_status(const std::string& path) {
   TRY(std::string text, read_text_file(path));
   return parse_status(text);
@@ -262,7 +245,7 @@ Result<StatusFile> read_status(const std::string& path) {
 
 using Filter = std::vector<sock_filter>;
 
-// Nothing: we may not look, or the kernel does not know them any more.
+// Nothing: there are none, we may not look, or the kernel does not know them any more.
 std::optional<std::vector<Filter>> filters_of(pid_t tid) {
   std::vector<Filter> filters;
   for (uintptr_t number = 0;; ++number) {
@@ -300,6 +283,8 @@ bool succeeds(const CallToCome& call) {
       return ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, bytes) == 0;
     case SYS_kill:
       return ::syscall(SYS_kill, self, 0) == 0;
+    case SYS_restart_syscall:  // there is nothing to restart
+      return ::syscall(SYS_restart_syscall) == -1 && errno == EINTR;
     case SYS_tgkill:
       return ::syscall(SYS_tgkill, self, ::syscall(SYS_gettid), 0) == 0;
     default:
@@ -326,60 +311,60 @@ bool has_only_ours(const StatusFile& theirs, const StatusFile& ours) {
          *theirs.seccomp_filters <= *ours.seccomp_filters;
 }
 
-class Checking {
- public:
-  Checking(pid_t pid, std::span<const CallToCome> calls) : pid_(pid), calls_(calls) {}
-
-  Status look_at(pid_t tid) {
-    // A thread that has ended meanwhile makes no call.
-    auto status = read_status(fmt::format("/proc/{}/task/{}/status", pid_, tid));
-    if (!status || status->seccomp == Seccomp::Off) return {};
-    if (status->seccomp == Seccomp::Strict) return fail(deadly(pid_));
-    if (auto filters = filters_of(tid)) {
-      for (Filter& filter : *filters) TRY_STATUS(judge(std::move(filter)));
-      return {};
-    }
-    TRY(StatusFile ours, read_status("/proc/thread-self/status"));
-    if (!has_only_ours(*status, ours))
-      return fail(deadly(pid_).with_hint(
-          "with CAP_SYS_ADMIN uscope can look at the filter: try sudo; or use --engine kernel"));
-    return std::exchange(has_tried_, true) ? Status() : try_all();
-  }
-
- private:
-  Status judge(Filter filter) {
-    auto same = [&](const Filter& other) {
-      return std::ranges::equal(filter, other, [](const sock_filter& a, const sock_filter& b) {
-        return a.code == b.code && a.jt == b.jt && a.jf == b.jf && a.k == b.k;
-      });
-    };
-    if (std::ranges::any_of(judged_, same)) return {};
-    for (const CallToCome& call : calls_) TRY_STATUS(judged(pid_, outcome_of(filter, call), call));
-    judged_.push_back(std::move(filter));
-    return {};
-  }
-
-  Status try_all() {
-    for (const CallToCome& call : calls_) TRY_STATUS(judged(pid_, try_out(call), call));
-    return {};
-  }
-
-  pid_t pid_;
-  std::span<const CallToCome> calls_;
-  std::vector<Filter> judged_;  // the same for most threads
-  bool has_tried_ = false;
-};
-
 }  // namespace
 
 FilterOutcome outcome_of(std::span<const sock_filter> filter, const CallToCome& call) {
   return Walk(filter, call).run();
 }
 
+FilterOutcome SeccompOf::judge(const Filter& filter, const CallToCome& call) {
+  auto same = [&](const Known& known) {
+    return known.call == call.number && filter.size() == known.filter.size() &&
+           std::memcmp(filter.data(), known.filter.data(), filter.size() * sizeof filter[0]) == 0;
+  };
+  if (auto known = std::ranges::find_if(known_, same); known != known_.end()) return known->outcome;
+  const FilterOutcome outcome = filter.empty() ? process::try_out(call) : outcome_of(filter, call);
+  known_.push_back({filter, call.number, outcome});
+  return outcome;
+}
+
+FilterOutcome SeccompOf::outcome(pid_t tid, const CallToCome& call) {
+  is_guess_ = false;
+  if (auto filters = filters_of(tid)) {
+    FilterOutcome worst = FilterOutcome::Passes;
+    for (const Filter& filter : *filters) worst = std::max(worst, judge(filter, call));
+    return worst;
+  }
+  // A thread that has ended meanwhile makes no call.
+  const auto theirs = read_status(fmt::format("/proc/{}/task/{}/status", pid_, tid));
+  if (!theirs || theirs->seccomp == Seccomp::Off) return FilterOutcome::Passes;
+  if (theirs->seccomp == Seccomp::Strict) return FilterOutcome::Harms;
+  const auto ours = read_status("/proc/thread-self/status");
+  if (ours && has_only_ours(*theirs, *ours)) return judge({}, call);
+  is_guess_ = true;
+  return FilterOutcome::Harms;
+}
+
 Status check_seccomp(const SeizedProcess& process, std::span<const CallToCome> calls) {
-  Checking checking(process.pid(), calls);
+  SeccompOf seccomp(process.pid());
+  const char* const kernel = "use --engine kernel";
   for (const SeizedThread& thread : process.threads())
-    if (!thread.exited) TRY_STATUS(checking.look_at(thread.tid));
+    for (const CallToCome& call : calls) {
+      const FilterOutcome outcome = seccomp.outcome(thread.tid, call);
+      if (outcome == FilterOutcome::Harms)
+        return fail(Error(fmt::format("process {} is under a seccomp filter that could kill it for a system "
+                                      "call of a probe",
+                                      process.pid()))
+                        .with_hint(seccomp.is_guess()
+                                       ? "with CAP_SYS_ADMIN uscope can look at the filter: try "
+                                         "sudo; or use --engine kernel"
+                                       : kernel));
+      if (outcome == FilterOutcome::Fails && !call.may_fail)
+        return fail(Error(fmt::format("process {} is under a seccomp filter that forbids a system call which "
+                                      "the script's probes would make in it",
+                                      process.pid()))
+                        .with_hint(kernel));
+    }
   return {};
 }
 

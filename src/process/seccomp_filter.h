@@ -7,15 +7,17 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <sys/types.h>
 
 #include <cstdint>
-#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
-#include "process/ptrace.h"
 
 namespace uscope::process {
+
+class SeizedProcess;
 
 struct CallToCome {
   uint32_t number = 0;
@@ -29,6 +31,28 @@ struct CallToCome {
 enum class FilterOutcome { Passes, Fails, Harms };
 // The worst that can come of a call of a 64-bit program.
 FilterOutcome outcome_of(std::span<const sock_filter> filter, const CallToCome& call);
+
+// What becomes of a call in a thread of a process, which is stopped by this thread of ours. Remembers what it
+// has found out: most threads have the same filters.
+class SeccompOf {
+ public:
+  explicit SeccompOf(pid_t pid) : pid_(pid) {}
+  FilterOutcome outcome(pid_t tid, const CallToCome& call);
+  // Whether the last thread's filters could not be read, and were taken for deadly.
+  bool is_guess() const { return is_guess_; }
+
+ private:
+  struct Known {
+    std::vector<sock_filter> filter;  // empty: those that we are under ourselves
+    uint32_t call = 0;
+    FilterOutcome outcome = FilterOutcome::Harms;
+  };
+  FilterOutcome judge(const std::vector<sock_filter>& filter, const CallToCome& call);
+
+  pid_t pid_;
+  std::vector<Known> known_;
+  bool is_guess_ = false;
+};
 
 // Looks at every thread. The Error says what stands in the way.
 Status check_seccomp(const SeizedProcess& process, std::span<const CallToCome> calls);

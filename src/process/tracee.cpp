@@ -15,7 +15,7 @@ namespace uscope::process {
 namespace {
 
 // Inside the kernel only; normally never seen by a program. "Restart unless a handler runs, then EINTR."
-constexpr long kErestartNoHand = 514;
+constexpr long kErestartNoHand = 514, kErestartRestartBlock = 516;
 constexpr uint64_t kUserCode64 = 0x33;  // the code segment of 64-bit programs
 constexpr int kCallStop = SIGTRAP | 0x80;
 
@@ -161,6 +161,14 @@ bool let_call_restart(user_regs_struct& registers) {
   if (!ended_early || !can_be_repeated(long(registers.orig_rax))) return false;
   registers.rax = uint64_t(-kErestartNoHand);
   return true;
+}
+
+bool wants_restart_call(const user_regs_struct& registers) {
+  return is_64_bit(registers) && is_in_call(registers) && long(registers.rax) == -kErestartRestartBlock;
+}
+
+void avoid_restart_call(user_regs_struct& registers) {
+  registers.rax = uint64_t(long(registers.orig_rax) == SYS_restart_syscall ? -EINTR : -kErestartNoHand);
 }
 
 }  // namespace uscope::process

@@ -52,4 +52,11 @@ bool is_in_call(const user_regs_struct& registers);
 // restarted wait starts its timeout anew: the kernel no longer knows how much was left.
 bool let_call_restart(user_regs_struct& registers);
 
+// Waits with a timeout the kernel goes on with by a system call of its own, restart_syscall, which a seccomp
+// filter may not know. A thread that is about to make it can repeat the call that it was in instead, with its
+// timeout anew; one that has made it before, so that nobody knows which call that was, sees EINTR, as after a
+// signal.
+bool wants_restart_call(const user_regs_struct& registers);
+void avoid_restart_call(user_regs_struct& registers);
+
 }  // namespace uscope::process

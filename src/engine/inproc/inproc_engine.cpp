@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 #include <thread>
 
-#include "engine/inproc/code/served_calls.h"
+#include "engine/inproc/hook_codes.h"
 #include "engine/inproc/target/known_memory.h"
 #include "process/surroundings.h"
 
@@ -23,17 +24,6 @@ constexpr std::chrono::milliseconds kLookEvery{5};
 constexpr std::chrono::seconds kPublishEvery{1};
 // A uscope that was stopped for an hour does not have to make up for every millisecond of it.
 constexpr int kMostRunsAtOnce = 1000;
-
-// Calls kNotice: the probes by which the target tells us of itself.
-codegen::Code notice_code(uint32_t kind) {
-  codegen::Code code;
-  code.name = "notice";
-  code.instructions = {{BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_1, 0, 0, int32_t(kind)},
-                       {BPF_JMP | BPF_CALL, 0, 0, 0, kNotice},
-                       {BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0},
-                       {BPF_JMP | BPF_EXIT, 0, 0, 0, 0}};
-  return code;
-}
 
 bool asks_for_ids(const codegen::Program& program) {
   return std::ranges::any_of(program.codes, [](const codegen::Code& code) {
@@ -73,9 +63,11 @@ Status InprocEngine::load(const codegen::Program& program) {
   program_ = program;
   codegen::Program with_notices = program;
   const auto codes = uint32_t(program.codes.size());
-  for (uint32_t kind : {kLibraryNotice, kExecNotice}) with_notices.codes.push_back(notice_code(kind));
+  for (const codegen::Code& code :
+       std::array{notice_code(kLibraryNotice), notice_code(kExecNotice), prctl_code(), syscall_code()})
+    with_notices.codes.push_back(code);
   TRY(code_, TargetCode::compile(with_notices));
-  const HookCodes hooks{codes + kLibraryNotice, codes + kExecNotice, bool(life_options_.exec)};
+  const HookCodes hooks{codes, codes + 1, codes + 2, codes + 3, bool(life_options_.exec)};
   std::vector<Attachment> expected;
   if (!expected_.empty()) expected = with_hooks(pid_, expected_, hooks, facts_);
   TRY(deployment_, Deployment::start(pid_, *code_, expected, facts_));
@@ -276,7 +268,10 @@ void InprocEngine::detach() {
 
 void InprocEngine::leave() {
   const auto removed = deployment_->detach();
-  if (!removed)
+  if (!removed && life_ && life_->has_left())
+    last_news_.push_back(
+        fmt::format("the memory of the probes stays in process {}: {}", pid_, removed.error().message()));
+  else if (!removed)
     last_news_.push_back(
         fmt::format("the probes are still in process {}: {}; `uscope detach {}` takes them out", pid_,
                     removed.error().message(), pid_));

@@ -14,6 +14,9 @@ namespace uscope::engine::inproc {
 namespace {
 
 constexpr std::chrono::seconds kLookAtMapsEvery{1};
+constexpr std::chrono::milliseconds kLookAtSeccompEvery{100};
+// A script that ends at once does without.
+constexpr std::chrono::milliseconds kLateHooksAfter{20}, kLateHooksAgain{1000};
 // Many children end or execute something else sooner than they are looked for; and looking takes a
 // millisecond for some hundred processes.
 constexpr std::chrono::milliseconds kLookForChildrenAfter{10}, kLookForChildrenEvery{200};
@@ -58,6 +61,13 @@ Result<AttachReport> TargetLife::bring_to_current_image() {
   }
 }
 
+void TargetLife::add_late_hooks() {
+  late_hooks_due_.reset();
+  const std::vector<Attachment> hooks = late_hooks(pid_, attachments_, hook_codes_, facts_);
+  if (hooks.empty() || deployment_.add(hooks, attachments_.size(), facts_)) return;
+  late_hooks_due_ = Clock::now() + kLateHooksAgain;
+}
+
 Result<AttachReport> TargetLife::attach(const std::vector<Attachment>& attachments) {
   attachments_ = attachments;
   // Said before the first hook can be hit.
@@ -67,6 +77,7 @@ Result<AttachReport> TargetLife::attach(const std::vector<Attachment>& attachmen
   needs_looking_ = !report.awaited_files.empty();
   next_look_ = Clock::now() + kLookAtMapsEvery;
   is_attached_ = true;
+  late_hooks_due_ = Clock::now() + kLateHooksAfter;
   if (shows_thread_ids_ && header().inner_pid != uint32_t(pid_))
     news_.push_back(
         fmt::format("process {} is in another pid namespace: tid is a thread's number in there", pid_));
@@ -93,6 +104,10 @@ void TargetLife::look() {
   if (is_over_) return;
   if (!deployment_.is_in_place()) return is_alive() ? after_exec(false) : void(is_over_ = true);
   if (auto notice = board_.take()) take_notice(*notice);
+  if (is_over_) return;
+  leave_if_sandboxed();
+  if (is_over_) return;
+  if (late_hooks_due_ && Clock::now() >= *late_hooks_due_) add_late_hooks();
   threads_.look();
   if (!std::exchange(said_too_many_threads_, header().hits_without_slot != 0) && said_too_many_threads_)
     news_.push_back(fmt::format(
@@ -132,11 +147,53 @@ void TargetLife::take_notice(const NoticeBoard::Notice& notice) {
     auto held = options_.exec.hold(notice.thread, [this] { board_.answer_all(); });
     if (held && *held) after_exec(true);
   }
+  if (notice.sandboxed != 0) leave_sandboxed(notice);
   board_.answer(notice);
+  if (!has_left_) return;
+  header().answers_notices = 0;
+  board_.answer_all();
+  // The thread that waited has gone on by now, or is about to.
+  if (!keeps_memory_) (void)deployment_.detach();
+}
+
+// A process that goes under seccomp could be killed for any system call of a probe: none must be in it then.
+// It has switched its probes off; when this is done, no thread is in one any more.
+void TargetLife::leave_sandboxed(const NoticeBoard::Notice& notice) {
+  const bool is_the_target = uint32_t(notice.sandboxed) == header().inner_pid;
+  const pid_t pid = is_the_target ? pid_ : notice.sandboxed;
+  // A target may say anything.
+  if (!is_the_target && deployment_.is_shared_with(pid) != true) return;
+  (void)deployment_.take_out(pid, notice.thread_pointer);
+  news_.push_back(fmt::format("process {} puts itself under seccomp: its probes were taken out before", pid));
+  if (!is_the_target) return;
+  has_left_ = is_over_ = true;
+  // Threads that sleep in calls which their new filter forbids must not be stopped again.
+  keeps_memory_ = notice.of_all_threads && process::thread_ids(pid_).size() > 1;
+  if (!keeps_memory_) return;
+  deployment_.abandon();
+  news_.push_back(fmt::format(
+      "uscope's memory stays in process {}: all its threads have got a filter, and to stop them could be "
+      "their death; `uscope detach {}` takes it out",
+      pid_, pid_));
+}
+
+// It may also do so by a system call of its own, of which nobody tells.
+void TargetLife::leave_if_sandboxed() {
+  if (Clock::now() < next_look_at_seccomp_) return;
+  next_look_at_seccomp_ = Clock::now() + kLookAtSeccompEvery;
+  auto text = read_text_file(process::living_proc_dir(pid_) + "/status");
+  auto status = text ? process::parse_status(*text) : fail(std::move(text).error());
+  if (!status) return;
+  if (!seccomp_) seccomp_ = status->seccomp;
+  if (*seccomp_ == status->seccomp) return;
+  news_.push_back(fmt::format("process {} has put itself under seccomp: its probes are taken out", pid_));
+  has_left_ = is_over_ = true;
+  (void)deployment_.detach();
 }
 
 // The process runs another program; everything that was in it is gone.
 void TargetLife::after_exec(bool is_held) {
+  late_hooks_due_ = Clock::now() + kLateHooksAfter;
   auto info = process::read_process(pid_);
   executed_ = info && info->exe ? *info->exe : "another program";
   const bool was_live = deployment_.has_targets_of(attachments_.size());

@@ -16,6 +16,7 @@
 #include "engine/inproc/target/deployment.h"
 #include "engine/inproc/target/hooks.h"
 #include "engine/inproc/thread_upkeep.h"
+#include "process/info.h"
 
 namespace uscope::engine::inproc {
 
@@ -50,6 +51,8 @@ class TargetLife {
   const Fd& source() const { return board_.source(); }
   std::vector<std::string> take_news() { return std::exchange(news_, {}); }
   bool has_followed_children();
+  // The probes were taken out of the process before its end: it is under seccomp.
+  bool has_left() const { return has_left_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -61,6 +64,9 @@ class TargetLife {
   void catch_up();
   void hear_of_children();
   void look_for_children();
+  void leave_sandboxed(const NoticeBoard::Notice& notice);
+  void leave_if_sandboxed();
+  void add_late_hooks();
   void after_exec(bool is_held);
   bool is_alive() const;
 
@@ -75,7 +81,11 @@ class TargetLife {
   std::function<void()> when_libraries_change_;
   bool is_attached_ = false, is_over_ = false, shows_thread_ids_ = false;
   bool said_too_many_threads_ = false;
-  bool needs_looking_ = false;  // nobody tells of everything: look at the maps from time to time
+  bool has_left_ = false, keeps_memory_ = false;
+  std::optional<Clock::time_point> late_hooks_due_;
+  Clock::time_point next_look_at_seccomp_;
+  std::optional<process::Seccomp> seccomp_;  // of the first thread, when the probes came
+  bool needs_looking_ = false;               // nobody tells of everything: look at the maps from time to time
   Clock::time_point next_look_;
   uint32_t children_heard_ = 0, children_looked_for_ = 0;
   std::optional<Clock::time_point> children_due_, unwritten_since_;

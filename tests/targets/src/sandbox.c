@@ -1,6 +1,8 @@
 // A program that goes under seccomp. Its arguments are done in order:
 //   work N     calls work() N times (calls N: with a CALL line for each)
 //   thread N   the same in a thread of its own, that ends
+//   sleeper    a thread that sleeps for ever in a call which no filter here knows
+//   sleep N    for so many seconds
 //   wait       prints READY PID, waits for a line
 //   strict     by prctl: only read, write and exit from now on
 //   kill       by prctl: a filter that kills for all but what this program itself does from then on
@@ -21,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile int calls;
@@ -38,6 +41,11 @@ static void work_often(int times) {
 static void* work_in_thread(void* times) {
   work_often((int)(size_t)times);
   return NULL;
+}
+
+static void* sleep_for_ever(void* unused) {
+  for (;;) pause();
+  return unused;
 }
 
 static void say(const char* text) {
@@ -105,7 +113,7 @@ static void say_calls(void) {
 }
 
 int main(int count, char** arguments) {
-  int waits_first = 0;
+  int waits_first = 0, is_strict = 0;
   for (int i = 1; i < count; i++) waits_first |= strcmp(arguments[i], "wait") == 0;
   if (waits_first) say_ready();
   for (int i = 1; i < count; i++) {
@@ -122,10 +130,17 @@ int main(int count, char** arguments) {
       pthread_t thread;
       expect(pthread_create(&thread, NULL, work_in_thread, (void*)(size_t)atoi(arguments[++i])) == 0, what);
       pthread_join(thread, NULL);
+    } else if (strcmp(what, "sleeper") == 0) {
+      pthread_t thread;
+      expect(pthread_create(&thread, NULL, sleep_for_ever, NULL) == 0, what);
+    } else if (strcmp(what, "sleep") == 0 && has_number) {
+      const struct timespec time = {atoi(arguments[++i]), 0};
+      nanosleep(&time, NULL);
     } else if (strcmp(what, "wait") == 0) {
       wait_for_line();
     } else if (strcmp(what, "strict") == 0) {
       expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0, what);
+      is_strict = 1;
     } else if (strcmp(what, "fork") == 0) {
       const pid_t child = fork();
       expect(child >= 0, what);
@@ -139,5 +154,6 @@ int main(int count, char** arguments) {
     }
   }
   say_calls();
-  syscall(SYS_exit, 0);
+  // The second is not allowed in strict mode.
+  syscall(is_strict ? SYS_exit : SYS_exit_group, 0);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "child.h"
+#include "process/ptrace.h"
 
 namespace uscope::process {
 namespace {
@@ -192,6 +193,19 @@ TEST(SeccompFilter, AFilterThatIsOursTooIsTriedOut) {
     return 0;
   });
   EXPECT_EQ(tracer.wait(), 0);
+}
+
+// The kernel goes on with a sleep by a call of its own, which such a filter does not know.
+TEST(SeccompFilter, AStopDoesNotEndASleepThatAFilterWouldKillFor) {
+  for (int stops : {1, 3}) {
+    Child child([] { return ::usleep(400000) == 0 ? 0 : 1; },
+                [] { enter(SYS_restart_syscall, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW); });
+    for (int i = 0; i < stops; ++i) {
+      ::usleep(50000);
+      EXPECT_TRUE(with_seized(child.pid(), {}, [](SeizedProcess&) { return Status(); }));
+    }
+    EXPECT_EQ(child.wait(), 0);
+  }
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void emit_hint_number(Assembler& out, const x86::Gp& stack_pointer) {
 // once.
 void emit_forked(Assembler& out, const AreaPlaces& places, Label on, Label off) {
   Label is_followed = out.newLabel(), stays_off = out.newLabel();
-  out.movabs(x86::rbx, imm(kOffAfterFork));
+  out.movabs(x86::rbx, imm(kSwitchedOff));
   out.cmp(x86::qword_ptr(x86::rax, offsetof(PrivateHeader, alive)), x86::rbx);
   out.je(off);
   out.movabs(x86::rsi, imm(places.shared));

@@ -24,7 +24,9 @@
 namespace uscope::engine::inproc {
 
 inline constexpr uint64_t kAlive = 0x65706f6373757375;  // in PrivateHeader; a forked child reads 0
-inline constexpr uint64_t kOffAfterFork = ~kAlive;      // what such a child puts there, once it has said so
+// What such a child puts there, once it has said so, and a process that is about to go under seccomp: its
+// probes do nothing from then on.
+inline constexpr uint64_t kSwitchedOff = ~kAlive;
 inline constexpr uint32_t kCacheLine = 64;
 // No more threads at once than this, and copies of a per-thread value; those beyond it are not traced, and
 // counted.
@@ -42,6 +44,7 @@ inline constexpr uint32_t kMostConstant = 4;        // ranges of memory that nev
 inline constexpr uint32_t kMostNewChildren = 1024;  // that the reader has not looked at yet; a power of two
 
 inline constexpr uint32_t kLibraryNotice = 0, kExecNotice = 1;
+inline constexpr uint32_t kSandboxNotice = 2, kSandboxAllNotice = 3;  // of one thread, of all
 
 // As the kernel's pt_regs: what a probe's context is.
 struct Registers {
@@ -252,6 +255,9 @@ struct SharedHeader {
   uint32_t notices_answered;  // a futex; all up to this one
   uint32_t notice_in_vain;    // that a thread has waited for until it gave up; 0: none
   uint32_t exec_tid;
+  // A process that is about to go under seccomp, as it sees itself, and the tag of the thread that waits.
+  uint32_t sandbox_pid;
+  uint64_t sandbox_tag;  // 0: none is; written first
   // The first process's, for children that are followed: they have the same. uscope's own code never looks at
   // it.
   ReadableMemory known;

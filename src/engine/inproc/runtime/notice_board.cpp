@@ -64,6 +64,11 @@ std::optional<NoticeBoard::Notice> NoticeBoard::take() {
   notice.of_libraries = kinds == 0 || (kinds >> kLibraryNotice & 1);
   notice.of_exec = kinds >> kExecNotice & 1;
   notice.thread = pid_t(__atomic_load_n(&shared.exec_tid, __ATOMIC_ACQUIRE));
+  notice.of_all_threads = kinds >> kSandboxAllNotice & 1;
+  if ((kinds >> kSandboxNotice & 1) || notice.of_all_threads) {
+    notice.sandboxed = pid_t(__atomic_exchange_n(&shared.sandbox_pid, 0, __ATOMIC_ACQ_REL));
+    notice.thread_pointer = __atomic_exchange_n(&shared.sandbox_tag, 0, __ATOMIC_ACQ_REL) - 1;
+  }
   return notice;
 }
 

@@ -28,6 +28,11 @@ class NoticeBoard {
     bool of_libraries = false;  // a library was loaded or unloaded, or is about to be
     bool of_exec = false;       // a thread is about to execute another program
     pid_t thread = 0;           // that one, as the target sees it
+    // A process that is about to go under seccomp, as it sees itself, and the thread that waits in it, by its
+    // thread pointer; 0: none is.
+    pid_t sandboxed = 0;
+    bool of_all_threads = false;
+    uint64_t thread_pointer = 0;
   };
   std::optional<Notice> take();
   // Lets the threads go on that had said so by then.

@@ -30,7 +30,8 @@ struct PieceRequest {
 
 struct AreaRequest {
   std::vector<PieceRequest> pieces;
-  size_t most_patches = 0;                        // that the journal has room for
+  bool can_wait = false;    // nothing depends on it now: a process that is not to be stopped soon is left
+  size_t most_patches = 0;  // that the journal has room for
   std::vector<process::CallToCome> system_calls;  // that the code in it will make
 };
 

@@ -301,8 +301,10 @@ bool Deployment::take_reserved(std::vector<Cluster>& clusters) {
   return is_same;
 }
 
-Result<Fd> Deployment::map_clusters(std::vector<Cluster>& clusters, size_t records) {
-  TRY(Surgeon::Mapped mapped, guardian_->map(request_for(clusters, records)));
+Result<Fd> Deployment::map_clusters(std::vector<Cluster>& clusters, size_t records, bool can_wait) {
+  AreaRequest request = request_for(clusters, records);
+  request.can_wait = can_wait;
+  TRY(Surgeon::Mapped mapped, guardian_->map(request));
   timing_.add_stop(mapped.stopped_ns);
   for (size_t i = 0; i < clusters.size(); ++i) clusters[i].piece = mapped.pieces[i];
   return std::move(mapped.memory);
@@ -401,7 +403,7 @@ Status Deployment::install(std::vector<Target>& targets, const std::vector<Clust
 }
 
 // Whatever of the files is loaded and not in place yet.
-Status Deployment::bring_in(AttachReport& report) {
+Status Deployment::bring_in(AttachReport& report, bool can_wait) {
   TRY(process::Maps maps, process::Maps::of(pid_));
   std::vector<Target> targets = find_targets(maps);
   std::vector<Cluster> clusters = cluster(targets);
@@ -410,7 +412,7 @@ Status Deployment::bring_in(AttachReport& report) {
   Fd memory;
   const bool is_reserved = take_reserved(clusters);
   if (!is_reserved) {
-    TRY(memory, map_clusters(clusters, records));
+    TRY(memory, map_clusters(clusters, records, can_wait));
   }
   TRY_STATUS(install(targets, clusters, is_reserved ? memory_ : memory, report));
   std::ranges::move(targets, std::back_inserter(targets_));
@@ -490,6 +492,18 @@ Result<AttachReport> Deployment::attach() {
   report.attached_sites = planned_sites_ - report.failures.size();
   report.remarks.push_back(timing_.text());
   return report;
+}
+
+Status Deployment::add(const std::vector<Attachment>& attachments, size_t first, const FactsSource& facts) {
+  AttachReport report;
+  TRY(std::vector<PlannedFile> files, plan_files(attachments, facts, report));
+  for (PlannedFile& file : files)
+    for (PlannedFile::Origin& origin : file.origins) origin.attachment += first;
+  const size_t before = files_.size();
+  std::ranges::move(files, std::back_inserter(files_));
+  Status done = bring_in(report, true);
+  if (!done) files_.resize(before);
+  return done;
 }
 
 std::string Deployment::Timing::text() const {

@@ -51,6 +51,9 @@ class Deployment {
   // Sites of files that the process has not loaded wait for them, see catch_up(). Once for each image: see
   // move_on().
   Result<AttachReport> attach();
+  // More of them, behind `first` others, in places that no other is near. What cannot be placed is left out.
+  // The Error: it cannot be done now.
+  Status add(const std::vector<Attachment>& attachments, size_t first, const FactsSource& facts);
   // Brings probes into files that have been loaded since, and forgets those of files that have gone.
   struct Changes {
     size_t loaded = 0, unloaded = 0;
@@ -64,9 +67,13 @@ class Deployment {
   // After the process has executed another program: memory for that one, with the maps as they are; where
   // children that it has forked are traced, the same memory. plan() and attach() come next.
   Status move_on();
+  // What is mapped stays, and nothing is done to the process any more.
+  void abandon() { guardian_->start_over(); }
   // Idempotent. False: some thread is still in our code, which stays.
   Result<RemoveReport> detach();
 
+  // Out of the process or one that it has forked, in which a thread waits for it: see RemoveOptions::waits.
+  Result<RemoveReport> take_out(pid_t pid, uint64_t waits) { return guardian_->take_out(pid, waits); }
   void tell_of_child(pid_t child, Offspring::Probes probes) { guardian_->tell_of_child(child, probes); }
   // Of the process or of one that it has forked: see target/ended_threads.h.
   Result<EndedThreads> take_from_ended(pid_t pid, const std::vector<uint32_t>& numbers);
@@ -99,7 +106,7 @@ class Deployment {
       : pid_(pid), code_(code), guardian_(std::make_unique<Guardian>(std::move(guardian))) {}
   Result<Fd> map_memory(const Fd& shared = Fd());
   Status share(Fd memory);
-  Status bring_in(AttachReport& report);
+  Status bring_in(AttachReport& report, bool can_wait = false);
   std::vector<Patch> load_gate_patches() const;
   Status open_load_gate(ProcessAddr gate, process::RemoteMemory& remote);
 
@@ -145,7 +152,7 @@ class Deployment {
   std::vector<Cluster> cluster(std::vector<Target>& targets) const;
   AreaRequest request_for(const std::vector<Cluster>& clusters, size_t records) const;
   size_t records_of(const std::vector<Target>& targets) const;
-  Result<Fd> map_clusters(std::vector<Cluster>& clusters, size_t records);
+  Result<Fd> map_clusters(std::vector<Cluster>& clusters, size_t records, bool can_wait);
   bool take_reserved(std::vector<Cluster>& clusters);
   Status install(std::vector<Target>& targets, const std::vector<Cluster>& clusters, const Fd& memory,
                  AttachReport& report);

@@ -1,6 +1,7 @@
 #include "engine/inproc/target/guardian.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
@@ -18,12 +19,17 @@
 #include <thread>
 
 #include "engine/inproc/target/messages.h"
+#include "process/info.h"
+#include "process/proc_dir.h"
 
 namespace uscope::engine::inproc {
 namespace {
 
 constexpr int kSocket = 3;  // the only fd that a guardian keeps, but for three that lead nowhere
 constexpr auto kLastPatience = std::chrono::seconds(30);
+// A thread of the target waits for it, half a second at most.
+constexpr auto kWaitersPatience = std::chrono::milliseconds(300);
+constexpr auto kSleepersPatience = std::chrono::milliseconds(50);
 
 Message answer(std::vector<uint8_t> body) { return {MessageKind::answer, std::move(body), Fd()}; }
 
@@ -51,6 +57,28 @@ Result<RemoveReport> remove_all(Patient& patient) {
   auto report = patient.surgeon.remove(options);
   patient.offspring.heal_all(*patient.give_up);
   if (report && report->is_clean) patient.give_up.reset();
+  return report;
+}
+
+bool is_asleep(pid_t pid, pid_t tid) {
+  auto text = read_text_file(fmt::format("/proc/{}/task/{}/stat", pid, tid));
+  auto stat = text ? process::parse_stat(*text) : fail(std::move(text).error());
+  return !stat || stat->state != 'R';
+}
+
+// A stop wakes threads out of the calls that they sleep in, to make them again: they must be in there before
+// a filter comes that might not allow them.
+Result<RemoveReport> take_out(const TakeOutRequest& request) {
+  RemoveOptions options;
+  options.patience = kWaitersPatience;
+  options.waits = request.waits;
+  std::vector<pid_t> sleepers = process::thread_ids(request.pid);
+  std::erase_if(sleepers, [&](pid_t tid) { return !is_asleep(request.pid, tid); });
+  auto report = remove_own(request.pid, options);
+  const auto give_up = Clock::now() + kSleepersPatience;
+  while (Clock::now() < give_up &&
+         !std::ranges::all_of(sleepers, [&](pid_t tid) { return is_asleep(request.pid, tid); }))
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   return report;
 }
 
@@ -89,6 +117,11 @@ std::optional<Message> perform(Patient& patient, const Message& request) {
       if (!wanted) return Message{MessageKind::failure, encode(wanted.error()), Fd()};
       return answer_of(surgeon.take_from_ended(*wanted),
                        [](const EndedThreads& ended) { return answer(encode(ended)); });
+    }
+    case MessageKind::take_out: {
+      auto wanted = decode_take_out_request(request.body);
+      if (!wanted) return Message{MessageKind::failure, encode(wanted.error()), Fd()};
+      return answer_of(take_out(*wanted), [](const RemoveReport& report) { return answer(encode(report)); });
     }
     case MessageKind::start_over:
       surgeon.start_over();
@@ -212,6 +245,11 @@ Result<InstallReport> Guardian::install(std::span<const Patch> patches,
 
 Result<RemoveReport> Guardian::remove() {
   TRY(Message reply, ask(socket_.get(), MessageKind::remove, {}));
+  return decode_remove_report(reply.body);
+}
+
+Result<RemoveReport> Guardian::take_out(pid_t pid, uint64_t waits) {
+  TRY(Message reply, ask(socket_.get(), MessageKind::take_out, encode(TakeOutRequest{pid, waits})));
   return decode_remove_report(reply.body);
 }
 

@@ -29,6 +29,8 @@ class Guardian {
   Status forget(const std::vector<AddressSpan>& spans);
   Result<RemoveReport> remove();
   Result<EndedThreads> take_from_ended(const EndedThreadsRequest& request);
+  // Out of the target or of a process that it has forked. `waits`: as RemoveOptions has it.
+  Result<RemoveReport> take_out(pid_t pid, uint64_t waits);
   // What uscopes that no longer run have left in the target.
   Result<RemoveReport> remove_leftovers();
 

@@ -109,6 +109,7 @@ std::optional<Message> receive(int socket) {
 
 std::vector<uint8_t> encode(const AreaRequest& request) {
   MessageWriter out;
+  out.put(uint64_t(request.can_wait));
   out.put(uint64_t(request.most_patches));
   out.put_all(request.pieces);
   out.put_all(request.system_calls);
@@ -118,6 +119,7 @@ std::vector<uint8_t> encode(const AreaRequest& request) {
 Result<AreaRequest> decode_area_request(Bytes body) {
   ByteReader reader(body);
   AreaRequest request;
+  request.can_wait = reader.u64() != 0;
   request.most_patches = reader.u64();
   auto pieces = read_all<PieceRequest>(reader);
   auto calls = pieces ? read_all<process::CallToCome>(reader) : std::nullopt;
@@ -189,6 +191,19 @@ Result<std::vector<AddressSpan>> decode_spans(Bytes body) {
   auto spans = read_all<AddressSpan>(reader);
   if (!spans) return fail(cut_off());
   return std::move(*spans);
+}
+
+std::vector<uint8_t> encode(const TakeOutRequest& request) {
+  MessageWriter out;
+  out.put(request);
+  return std::move(out).take();
+}
+
+Result<TakeOutRequest> decode_take_out_request(Bytes body) {
+  TakeOutRequest request;
+  if (body.size() != sizeof request) return fail(cut_off());
+  std::memcpy(&request, body.data(), sizeof request);
+  return request;
 }
 
 std::vector<uint8_t> encode(const ChildNews& news) {

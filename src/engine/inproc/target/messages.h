@@ -25,6 +25,7 @@ enum class MessageKind : uint32_t {
   child,
   take_from_ended,
   start_over,
+  take_out,
   answer,
   failure
 };
@@ -80,6 +81,13 @@ struct ChildNews {
 };
 std::vector<uint8_t> encode(const std::vector<AddressSpan>& spans);
 Result<std::vector<AddressSpan>> decode_spans(Bytes body);
+// A process that has our memory, and the thread that waits: see RemoveOptions::waits.
+struct TakeOutRequest {
+  pid_t pid = 0;
+  uint64_t waits = 0;
+};
+std::vector<uint8_t> encode(const TakeOutRequest& request);
+Result<TakeOutRequest> decode_take_out_request(Bytes body);
 std::vector<uint8_t> encode(const ChildNews& news);
 Result<ChildNews> decode_child_news(Bytes body);
 std::vector<uint8_t> encode(const Surgeon::Mapped& mapped);

@@ -59,15 +59,18 @@ void Offspring::heal_all(Clock::time_point until) {
 void Offspring::heal(const Member& member, Clock::time_point until) {
   auto info = process::read_process(member.pid);
   if (!info || info->is_zombie || info->start_time != member.start_time) return;
-  auto memory = process::RemoteMemory::open(member.pid);
-  auto maps = process::Maps::of(member.pid);
-  if (!memory || !maps) return;
-  std::vector<JournalContents> journals = Journal::find_all(*memory, *maps);
-  const Owner self = Owner::self();
-  std::erase_if(journals, [&](const JournalContents& journal) { return !(journal.owner == self); });
   RemoveOptions options;
   options.patience = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-  (void)inproc::remove(member.pid, journals, options);
+  (void)remove_own(member.pid, options);
+}
+
+Result<RemoveReport> remove_own(pid_t pid, const RemoveOptions& options) {
+  TRY(process::RemoteMemory memory, process::RemoteMemory::open(pid));
+  TRY(process::Maps maps, process::Maps::of(pid));
+  std::vector<JournalContents> journals = Journal::find_all(memory, maps);
+  const Owner self = Owner::self();
+  std::erase_if(journals, [&](const JournalContents& journal) { return !(journal.owner == self); });
+  return inproc::remove(pid, journals, options);
 }
 
 std::optional<bool> maps_file(pid_t pid, uint64_t inode) {

@@ -12,6 +12,8 @@
 #include <optional>
 #include <vector>
 
+#include "engine/inproc/target/remove.h"
+
 namespace uscope::engine::inproc {
 
 class Offspring {
@@ -35,6 +37,9 @@ class Offspring {
   static void heal(const Member& member, Clock::time_point until);
   std::vector<Member> members_;
 };
+
+// Takes what this very process has brought there out of a process: what its own journal says.
+Result<RemoveReport> remove_own(pid_t pid, const RemoveOptions& options);
 
 // Whether a process maps the file with this inode number: the memory that a target's descendants share with
 // uscope. Nothing: one may not look.

@@ -48,8 +48,9 @@ class Removal {
   Status lead_out_of_holes(process::SeizedProcess& process, SignalFrames& frames,
                            const std::vector<bool>& is_ours);
   std::optional<ProcessAddr> out_of_hole(ProcessAddr at, const std::vector<bool>& is_ours) const;
-  // One that is in our code, or will be when a signal handler returns; 0: none.
-  pid_t find_user(process::SeizedProcess& process, SignalFrames& frames) const;
+  // One that is in our code, or will be when a signal handler returns; 0: none. The one that waits comes
+  // last.
+  pid_t find_user(process::SeizedProcess& process, SignalFrames& frames);
   Status unmap(process::SeizedProcess& process);
 
   pid_t pid_;
@@ -57,6 +58,8 @@ class Removal {
   std::vector<Patch> last_;     // those that our own code uses
   std::vector<AddressSpan> mappings_, code_, stacks_;
   std::vector<ProcessAddr> semaphores_;  // that are still to be counted down
+  uint64_t waits_ = 0;
+  bool only_waits_ = false;
   RemoveReport report_;
 };
 
@@ -122,15 +125,19 @@ Status Removal::lead_out_of_holes(process::SeizedProcess& process, SignalFrames&
   return status;
 }
 
-pid_t Removal::find_user(process::SeizedProcess& process, SignalFrames& frames) const {
+pid_t Removal::find_user(process::SeizedProcess& process, SignalFrames& frames) {
+  pid_t waiting = 0;
   for (const process::SeizedThread& thread : process.threads()) {
     auto registers = process.registers(thread.tid);
     if (!registers) continue;
     bool in_use = is_in(code_, {registers->rip}) || is_in(stacks_, {registers->rsp});
     frames.visit({registers->rsp}, [&](ProcessAddr, ProcessAddr saved) { in_use |= is_in(code_, saved); });
-    if (in_use) return thread.tid;
+    if (!in_use) continue;
+    if (waits_ == 0 || registers->fs_base != waits_) return thread.tid;
+    waiting = thread.tid;
   }
-  return 0;
+  only_waits_ = waiting != 0;
+  return waiting;
 }
 
 Status Removal::unmap(process::SeizedProcess& process) {
@@ -171,6 +178,7 @@ Result<bool> Removal::unmap_if_unused(process::SeizedProcess& process) {
 
 Result<RemoveReport> Removal::run(const RemoveOptions& options) {
   const Clock::time_point give_up = Clock::now() + options.patience;
+  waits_ = options.waits;
   for (auto pause = std::chrono::microseconds(200);;
        pause = std::min(pause * 2, std::chrono::microseconds(50000))) {
     Clock::time_point began;
@@ -189,7 +197,7 @@ Result<RemoveReport> Removal::run(const RemoveOptions& options) {
       if (!info || info->is_zombie) return report_;  // it has ended, and all with it
       return fail(std::move(status).error());
     }
-    if (report_.is_clean || Clock::now() >= give_up) return report_;
+    if (report_.is_clean || only_waits_ || Clock::now() >= give_up) return report_;
     std::this_thread::sleep_for(pause);
   }
 }

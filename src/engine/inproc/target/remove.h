@@ -31,6 +31,9 @@ inline constexpr std::chrono::milliseconds kRemovalPatience{3000};
 struct RemoveOptions {
   // It is tried once at least.
   std::chrono::milliseconds patience = kRemovalPatience;
+  // A thread that waits in our code for this to be done, by its thread pointer: when nobody else is in there,
+  // that is all. 0: none does.
+  uint64_t waits = 0;
 };
 
 // What the journals of a process say is there. A process that has ended or executed another program needs

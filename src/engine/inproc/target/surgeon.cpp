@@ -17,6 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostRounds = 6;  // of waiting for goroutines, a millisecond first and then twice as long
+constexpr process::SeizeOptions kSoon{std::chrono::milliseconds(50), std::chrono::milliseconds(100)};
 constexpr auto kOthersPatience = std::chrono::milliseconds(1500);
 
 Result<std::vector<JournalContents>> find_journals(pid_t pid, const process::RemoteMemory& memory) {
@@ -101,11 +102,19 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request, const Fd& 
   TRY([[maybe_unused]] RemoveReport leftovers, remove_leftovers(pid_));
   std::optional<Area> area;
   uint64_t stopped_ns = 0;
-  Status done = process::with_seized(pid_, {}, [&](process::SeizedProcess& process) -> Status {
+  const bool has_data = std::ranges::any_of(
+      request.pieces, [](const PieceRequest& piece) { return piece.use != PieceRequest::Use::code; });
+  const process::SeizeOptions options = request.can_wait ? kSoon : process::SeizeOptions();
+  Status done = process::with_seized(pid_, options, [&](process::SeizedProcess& process) -> Status {
     const Clock::time_point began = Clock::now();
     // With the process in our hands nobody else can begin.
     TRY(auto journals, find_journals(pid_, process.memory()));
     TRY_STATUS(check_owners(pid_, journals));
+    // Code without data of its own uses what was mapped before, which an exec has taken away.
+    if (!has_data && std::ranges::any_of(sessions_, [&](const Session& session) {
+          return session.has_data && !session.journal.is_present(process.memory());
+        }))
+      return fail(fmt::format("process {} has executed another program", pid_));
     TRY_STATUS(process::check_seccomp(process, request.system_calls));
     unmap_retired(process);
     TRY(area, map_area(process, request, shared));
@@ -114,8 +123,6 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request, const Fd& 
   });
   TRY_STATUS(done);
   Mapped mapped{std::move(area->memory), std::move(area->pieces), stopped_ns};
-  const bool has_data = std::ranges::any_of(
-      request.pieces, [](const PieceRequest& piece) { return piece.use != PieceRequest::Use::code; });
   sessions_.push_back({area->journal, std::move(area->contents), has_data});
   return mapped;
 }
