@@ -584,14 +584,25 @@ Type Resolver::field_itself(Expr& expr, Field& node) {
   }
   const TypeField* found = known->find(node.name);
   if (found == nullptr) {
-    error(expr.span, fmt::format("Struct/union of type '{}' does not contain a field named '{}'",
-                                 object.name(), node.name));
+    no_field(expr.span, *known, node.name);
     return Type();
   }
   if (found->type.is(TypeKind::kPointer)) {
     return found->type.in_space(pointer ? from : origin(*node.object, found->type));
   }
   return found->type;
+}
+
+void Resolver::no_field(Span span, const StructLayout& layout, const std::string& name) {
+  auto unclear = layout.unclear.find(name);
+  if (unclear == layout.unclear.end()) {
+    error(span,
+          fmt::format("Struct/union of type '{}' does not contain a field named '{}'", layout.name, name));
+    return;
+  }
+  Diagnostic* said =
+      error(span, fmt::format("'{}' has several fields named '{}': {}", layout.name, name, unclear->second));
+  if (said) said->hint = "name the part of it, too: .PART." + name;
 }
 
 Type Resolver::tuple_index(Expr& expr, TupleIndex& node) {
@@ -688,7 +699,9 @@ Type Resolver::offset_of(Expr& expr, OffsetOf& node) {
     const StructLayout* known = type.is(TypeKind::kStruct) ? layout(type.name()) : nullptr;
     const TypeField* found = known ? known->find(name) : nullptr;
     if (found == nullptr) {
-      if (type.known()) {
+      if (known && known->unclear.contains(name)) {
+        no_field(expr.span, *known, name);
+      } else if (type.known()) {
         error(expr.span, fmt::format("'{}' has no field named '{}'", type.spell(), name));
       }
       return Type::uint64();

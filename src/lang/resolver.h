@@ -85,6 +85,7 @@ class Resolver {
   Type field(Expr& expr, Field& node);
   Type read(const Expr& expr, const Type& type);
   Type field_itself(Expr& expr, Field& node);
+  void no_field(Span span, const StructLayout& layout, const std::string& name);
   Type tuple_index(Expr& expr, TupleIndex& node);
   Type index(Expr& expr, Index& node);
   Type size_of(Expr& expr, SizeOf& node);

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -172,6 +173,8 @@ struct StructLayout {
   uint64_t size = 0;
   uint64_t alignment = 1;
   std::vector<TypeField> fields;
+  // Names that several bases have, so that none is meant; as a message lists them: "Left::v, Right::v".
+  std::map<std::string, std::string, std::less<>> unclear;
 
   const TypeField* find(std::string_view field) const;
 };

@@ -220,28 +220,24 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
   return lang::Type::void_type();
 }
 
-lang::StructLayout ScriptTypes::to_layout(const Named& named, const std::string& name, int depth) const {
-  const Type& type = named.table->type(named.type);
-  lang::StructLayout layout;
-  layout.name = name;
-  layout.size = type.size;
-  layout.alignment = std::max<uint64_t>(type.alignment, 1);
-  for (const Member& member : type.members) {
+ReachedMembers ScriptTypes::members_of(const Named& named, int depth) const {
+  ReachedMembers reached;
+  for (const Member& member : named.table->type(named.type).members) {
+    if (member.is_static) reached.hide(member.name);
     if (member.is_static || member.is_virtual_base) continue;
-    bool transparent = member.name.empty() || member.is_base || member.is_embedded;
     lang::Type inner = to_type(*named.table, member.type);
-    if (!member.name.empty()) layout.fields.push_back(to_field(member, inner));
+    if (!member.name.empty()) reached.add(to_field(member, inner));
     // Members of anonymous structs, base classes and embedded structs are reached as if they were here.
-    if (!transparent || !inner.is(lang::TypeKind::kStruct)) continue;
-    auto part = find_struct_at(inner.name(), depth + 1);
-    if (!part) continue;
-    for (lang::TypeField field : part->fields) {
-      if (layout.find(field.name) != nullptr) continue;
-      field.offset += member.offset;
-      layout.fields.push_back(std::move(field));
-    }
+    bool transparent = member.name.empty() || member.is_base || member.is_embedded;
+    if (!transparent || !inner.is(lang::TypeKind::kStruct) || depth >= deepest_part) continue;
+    PartKind kind = member.is_base       ? PartKind::Base
+                    : member.is_embedded ? PartKind::Embedded
+                                         : PartKind::Anonymous;
+    if (auto part = find_record(inner.name()))
+      reached.add_part(members_of(*part, depth + 1), kind, member.name, member.offset);
   }
-  return layout;
+  reached.settle();
+  return reached;
 }
 
 std::vector<ScriptTypes::Named> ScriptTypes::definitions(std::string_view name) const {
@@ -288,13 +284,9 @@ std::optional<ScriptTypes::Named> ScriptTypes::find_named(std::string_view name)
   return known_.emplace(std::string(name), found.front()).first->second;
 }
 
-std::optional<lang::StructLayout> ScriptTypes::find_struct(std::string_view name) const {
-  return find_struct_at(name, 0);
-}
-
-std::optional<lang::StructLayout> ScriptTypes::find_struct_at(std::string_view name, int depth) const {
+std::optional<ScriptTypes::Named> ScriptTypes::find_record(std::string_view name) const {
   auto named = find_named(name);
-  if (!named || depth > deepest_part) return std::nullopt;
+  if (!named) return std::nullopt;
   const Type* type = &named->table->type(named->type);
   // `foo_t` may name a struct through a typedef.
   for (int i = 0; type->kind == Kind::Typedef && i < deepest_type; ++i) {
@@ -302,7 +294,19 @@ std::optional<lang::StructLayout> ScriptTypes::find_struct_at(std::string_view n
     type = &named->table->type(named->type);
   }
   if (!is_record(type->kind) || (named->table->is_kernel() && type->is_declaration)) return std::nullopt;
-  return to_layout(*named, std::string(name), depth);
+  return named;
+}
+
+std::optional<lang::StructLayout> ScriptTypes::find_struct(std::string_view name) const {
+  auto named = find_record(name);
+  if (!named) return std::nullopt;
+  const Type& type = named->table->type(named->type);
+  lang::StructLayout layout;
+  layout.name = name;
+  layout.size = type.size;
+  layout.alignment = std::max<uint64_t>(type.alignment, 1);
+  members_of(*named, 0).fill(layout);
+  return layout;
 }
 
 std::optional<lang::Type> ScriptTypes::find_type(std::string_view name) const {

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "lang/type_source.h"
+#include "session/reached_members.h"
 #include "session/result_use.h"
 #include "session/same_types.h"
 #include "session/type_table.h"
@@ -66,8 +67,9 @@ class ScriptTypes final : public lang::TypeSource {
                                       const lang::AttachSpec& probe) const;
   lang::Type to_type(const symbols::ImageSymbols& image, image::TypeId id) const;
   lang::Type to_type(const TypeTable& table, image::TypeId id, int depth = 0) const;
-  lang::StructLayout to_layout(const Named& named, const std::string& name, int depth) const;
-  std::optional<lang::StructLayout> find_struct_at(std::string_view name, int depth) const;
+  ReachedMembers members_of(const Named& named, int depth) const;
+  // A struct, class or union, also by the name of a typedef.
+  std::optional<Named> find_record(std::string_view name) const;
   // Of a struct, union or enum: the name by which it is found again. Types of one name that differ get a mark
   // behind it.
   std::string register_name(const TypeTable& table, image::TypeId id) const;
