@@ -39,7 +39,7 @@ struct Classified {
 
 class Classifier {
  public:
-  explicit Classifier(const TypeLookup& lookup) : lookup_(lookup) {}
+  Classifier(const TypeLookup& lookup, Compiler compiler) : lookup_(lookup), compiler_(compiler) {}
 
   Classified classify(TypeId id) {
     result_ = {};
@@ -208,6 +208,12 @@ class Classifier {
     }
   }
 
+  // The convention does not speak of arrays without a bound: gcc passes what stands before them.
+  void visit_flexible() {
+    if (compiler_ == Compiler::Llvm) add(0, Class::Memory);
+    if (compiler_ == Compiler::Unknown) add(0, Class::Unknown);
+  }
+
   void visit_array(const Type& type, uint64_t offset, int depth) {
     if (type.is_vector) {
       if (type.size != 8 && type.size != 16) return add(0, Class::Unknown);
@@ -219,7 +225,8 @@ class Classifier {
     const Type& element = peel(type.target);
     uint64_t count = 1;
     for (auto dimension : type.dimensions) {
-      if (!dimension || *dimension == 0) return;  // a flexible array takes no room
+      if (!dimension) return visit_flexible();
+      if (*dimension == 0) return;  // takes no room
       if (__builtin_mul_overflow(count, *dimension, &count)) return add(0, Class::Unknown);
     }
     if (element.size == 0 || count > 16) return add(0, element.size == 0 ? Class::Unknown : Class::Memory);
@@ -227,6 +234,7 @@ class Classifier {
   }
 
   const TypeLookup& lookup_;
+  Compiler compiler_;
   Classified result_;
 };
 
@@ -269,10 +277,15 @@ Location in_registers(const Classified& what, NextInteger&& next_integer, NextVe
 
 }  // namespace
 
+Compiler compiler_of(std::string_view producer) {
+  if (producer.starts_with("GNU ")) return Compiler::Gcc;
+  return producer.find("clang") != std::string_view::npos ? Compiler::Llvm : Compiler::Unknown;
+}
+
 std::vector<std::optional<Location>> sysv_parameters(const std::vector<TypeId>& parameters, TypeId result,
-                                                     const TypeLookup& lookup) {
+                                                     const TypeLookup& lookup, Compiler compiler) {
   std::vector<std::optional<Location>> places(parameters.size());
-  Classifier classifier(lookup);
+  Classifier classifier(lookup, compiler);
   size_t integers = 0, vectors = 0;
   uint64_t stack = 8;  // above the return address
   if (result) {
@@ -323,9 +336,9 @@ std::vector<std::optional<Location>> sysv_parameters(const std::vector<TypeId>& 
   return places;
 }
 
-std::optional<Location> sysv_result(TypeId result, const TypeLookup& lookup) {
+std::optional<Location> sysv_result(TypeId result, const TypeLookup& lookup, Compiler compiler) {
   if (!result) return Location{};
-  Classified what = Classifier(lookup).classify(result);
+  Classified what = Classifier(lookup, compiler).classify(result);
   if (what.is(Class::Unknown) || what.is(Class::X87)) return {};
   if (what.by_reference || what.is(Class::Memory)) return Location{{memory_piece(rax, 0)}};
   uint32_t integers = 0, vectors = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "image/location.h"
@@ -11,11 +12,16 @@
 
 namespace uscope::image {
 
+// From DW_AT_producer.
+Compiler compiler_of(std::string_view producer);
+
 // The place of each parameter. Nothing for the first one whose class cannot be told, and for all after it.
 // `result` matters: a large one comes with a hidden pointer in rdi.
 std::vector<std::optional<Location>> sysv_parameters(const std::vector<TypeId>& parameters, TypeId result,
-                                                     const TypeLookup& lookup);
+                                                     const TypeLookup& lookup,
+                                                     Compiler compiler = Compiler::Unknown);
 // Where the result is right after the return (also at the RET instruction itself). No pieces for void.
-std::optional<Location> sysv_result(TypeId result, const TypeLookup& lookup);
+std::optional<Location> sysv_result(TypeId result, const TypeLookup& lookup,
+                                    Compiler compiler = Compiler::Unknown);
 
 }  // namespace uscope::image

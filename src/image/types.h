@@ -12,6 +12,9 @@
 
 namespace uscope::image {
 
+// Those of C and C++, which do not pass everything alike.
+enum class Compiler { Unknown, Gcc, Llvm };
+
 enum class Language { Unknown, C, Cpp, Rust, Go, DotNet, Assembly, Other };
 
 // Names a type within the source that handed it out. 0 is `void` (or Go's and Rust's nothing).

@@ -97,7 +97,7 @@ Result<Location> native_place(const ImageSymbols& image, const Function& functio
   if (function.language == Language::Rust)
     place = image::rust_result(function.return_type, lookup);
   else if (function.language == Language::C || function.language == Language::Cpp || is_plain(type))
-    place = image::sysv_result(function.return_type, lookup);
+    place = image::sysv_result(function.return_type, lookup, function.compiler);
   if (!place) return fail(why_unknown(type));
   return *place;
 }
@@ -131,7 +131,8 @@ Result<std::vector<Location>> result_places(const ImageSymbols& image, ImageAddr
   std::vector<Location> places;
   if (function->language != Language::Go) {
     TRY(Location place, native_place(image, *function));
-    if (use.is_in_doubt(entry, function->is_by_gcc) && !use.is_proven(entry, place, function->is_by_gcc))
+    const bool is_by_gcc = function->compiler == image::Compiler::Gcc;
+    if (use.is_in_doubt(entry, is_by_gcc) && !use.is_proven(entry, place, is_by_gcc))
       return fail(
           "is not certain: the compiler saw all callers of the function and may have dropped its result, "
           "which "

@@ -60,7 +60,7 @@ struct Function {
   std::vector<Variable> parameters;  // with their places at the entry
   bool has_parameters = false;       // also where they were not read
   bool is_external = false;
-  bool is_by_gcc = false;  // compiled by it
+  Compiler compiler = Compiler::Unknown;
   bool is_noreturn = false;
   SourceLine declared;
 };

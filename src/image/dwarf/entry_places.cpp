@@ -264,7 +264,7 @@ void EntryPlaces::settle_native() {
   if (convention_applies()) {
     std::vector<TypeId> ids;
     for (const Parameter& parameter : parameters_) ids.push_back(parameter.variable.type);
-    convention = sysv_parameters(ids, function_.return_type, lookup());
+    convention = sysv_parameters(ids, function_.return_type, lookup(), function_.compiler);
     kept = convention_is_kept(convention);
   }
   // One contradiction between the code and the convention, and the convention is not used for any of them.

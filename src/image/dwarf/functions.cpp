@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "image/abi_sysv.h"
 #include "image/dwarf/entry_places.h"
 #include "image/dwarf/frame_places.h"
 #include "image/dwarf/go_attributes.h"
@@ -58,7 +59,7 @@ Function FunctionReader::read(const Die& die, bool with_parameters) const {
     return attr && attr->value != 0;
   };
   function.is_external = flag(DW_AT_external);
-  function.is_by_gcc = die.unit->facts().producer.starts_with("GNU ");
+  function.compiler = compiler_of(die.unit->facts().producer);
   function.is_noreturn = flag(DW_AT_noreturn);
   if (auto line = die.inherited(DW_AT_decl_line)) {
     function.declared = {types_.decl_file(die), uint32_t(line->value),

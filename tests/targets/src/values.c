@@ -49,11 +49,13 @@ struct four { float v[4]; };
 struct words { int v[3]; };
 struct nested { struct ff p; struct { char tag; float w; } q; };
 struct aligned { _Alignas(16) int n; double x; };
+struct flexible { int n; char rest[]; };
 union either { int n; float x; };
 union eight { double x; long n; };
 enum color { red = -1, green = 7, blue = 40 };
 typedef float float4 __attribute__((vector_size(16)));
 
+KEEP struct flexible take_flexible(int k, struct flexible a, int n) { a.n += k + n; return a; }
 KEEP struct dd take_dd(struct dd a, int n) { a.x += n; return a; }
 KEEP struct ff take_ff(struct ff a, struct ff b) { a.x += b.y; return a; }
 KEEP struct fff take_fff(struct fff a, float k) { a.z *= k; return a; }
@@ -188,6 +190,8 @@ static void others(void) {
     snprintf(what, sizeof what, "retval[%d]", i), D(take_vector, what, vector[i]);
   }
   I(take_vector, "args.n", 2);
+  struct flexible flexible = {5 + (int)zero};
+  I(take_flexible, "retval.n", take_flexible(1, flexible, 2).n), I(take_flexible, "args.k", 1), I(take_flexible, "args.a.n", 5), I(take_flexible, "args.n", 2);
   I(no_room, "retval", no_room(1, 2, 3, 4, 5, (struct ld){6, 7.5}, (struct dd){8.5, 9.5}, 10));
   I(no_room, "args.e", 5), I(no_room, "args.f.n", 6), D(no_room, "args.f.x", 7.5), D(no_room, "args.g.x", 8.5), D(no_room, "args.g.y", 9.5), I(no_room, "args.h", 10);
   text("some text", 5), I(text, "args.n", 5), say("TRUTH text str(args.a) some text\n"), say("TRUTH text str(retval) text\n");

@@ -49,6 +49,21 @@ TEST(SysvAbi, hands_out_integer_and_vector_registers_apart) {
             (Texts{"rdi", "xmm0", "rsi", "xmm1", "rdx", "rcx", "r8", "r9", "[rsp+8]"}));
 }
 
+TEST(SysvAbi, knows_what_compilers_make_of_arrays_without_a_bound) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4), c = t.scalar(Kind::Character, 1);
+  TypeId rest = t.add({.kind = Kind::Array, .target = c, .dimensions = {std::nullopt}});
+  TypeId flexible = t.structure({{i, 0}, {rest, 4}}, 4);
+  EXPECT_EQ(spell(*sysv_result(flexible, t.lookup(), Compiler::Gcc)), "rax");
+  EXPECT_EQ(spell(*sysv_result(flexible, t.lookup(), Compiler::Llvm)), "[rax]");
+  EXPECT_FALSE(sysv_result(flexible, t.lookup(), Compiler::Unknown));
+  EXPECT_EQ(spelled(sysv_parameters({flexible, i}, {}, t.lookup(), Compiler::Gcc)), (Texts{"rdi", "rsi"}));
+  EXPECT_EQ(spelled(sysv_parameters({flexible, i}, {}, t.lookup(), Compiler::Llvm)),
+            (Texts{"[rsp+8]", "rdi"}));
+  EXPECT_EQ(spelled(sysv_parameters({flexible, i}, {}, t.lookup(), Compiler::Unknown)),
+            (Texts{"unknown", "unknown"}));
+}
+
 TEST(SysvAbi, splits_small_structs_by_eightbytes) {
   Types t;
   TypeId i = t.scalar(Kind::Integer, 4), l = t.scalar(Kind::Integer, 8), f = t.scalar(Kind::Float, 4),
