@@ -126,6 +126,11 @@ void read_header(const HeaderFile& header, CPreprocessor& preprocessor, CTypes& 
   uint32_t number = sources.add(header.path, preprocessor.text().substr(before));
   Declarations declarations(sources.at(number), number);
   while (auto found = declarations.next()) {
+    std::string_view text = sources.at(number).text().substr(found->span.begin);
+    if (text.starts_with(CPreprocessor::kPragma)) {
+      text = text.substr(0, text.find(';'));
+      into.pragma(text.substr(CPreprocessor::kPragma.size()));
+    }
     if (!found->defines) continue;
     Diagnostics wrong;
     CParser(into, sources.at(number), found->span, program, wrong).run();

@@ -35,6 +35,19 @@ constexpr std::array kFixed = {
     BaseName{"wchar_t", 32, true},    BaseName{"socklen_t", 32, false}, BaseName{"mode_t", 32, false},
 };
 
+constexpr uint64_t kMostUsefulAlignment = 16;  // what `aligned` without a number means on x86-64
+constexpr int64_t kMostAligned = int64_t{1} << 28;
+
+constexpr std::array<std::string_view, 4> kRefusedAttributes = {"vector_size", "ext_vector_type", "ms_struct",
+                                                                "scalar_storage_order"};
+
+struct Mode {
+  std::string_view name;
+  unsigned bits;
+};
+constexpr std::array kModes = {Mode{"QI", 8},  Mode{"byte", 8},  Mode{"HI", 16},     Mode{"SI", 32},
+                               Mode{"DI", 64}, Mode{"word", 64}, Mode{"pointer", 64}};
+
 // What a field of this type takes in memory: a char array holds no NUL of its own.
 uint64_t stored_size(const Type& type) { return type.is(TypeKind::kString) ? type.size() - 1 : type.size(); }
 
@@ -145,17 +158,24 @@ void CParser::run() {
     type_definition();
     return;
   }
-  specifier();
+  Attributes unused;  // of a variable, if any
+  specifier(unused);
 }
 
 void CParser::type_definition() {
-  auto base = specifier();
+  Attributes own;
+  auto base = specifier(own);
   if (!base || failed_) return;
+  uint64_t alignment = alignment_;
   do {
-    Declarator alias = declarator(*base);
+    alignment_ = alignment;
+    Declarator alias = declarator(*base, own);
     if (failed_) return;
     if (alias.name.empty()) return fail("expected a name in typedef");
     into_.types_[alias.name] = alias.type;
+    into_.alignments_.erase(alias.name);
+    if (alias.attributes.aligned != 0) alias.alignment = alias.attributes.aligned;
+    if (alias.alignment != 0) into_.alignments_[alias.name] = alias.alignment;
   } while (accept(Tok::kComma));
 }
 
@@ -169,44 +189,86 @@ void CParser::skip_parens() {
   } while (parens > 0);
 }
 
-bool CParser::skip_attributes() {
+bool CParser::attributes(Attributes& into) {
   bool any = false;
-  while (at_word("__attribute__") || at_word("__packed")) {
+  while (!failed_ && (at_word("__attribute__") || at_word("__attribute") || at_word("__packed"))) {
     any = true;
-    if (at_word("__packed")) {
-      packed_ = true;
-      next();
+    bool is_short = at_word("__packed");
+    next();
+    if (is_short) {
+      into.packed = true;
       continue;
     }
-    next();
-    uint32_t parens = 0;
-    do {
-      if (at_word("packed") || at_word("__packed__")) packed_ = true;
-      if (at(Tok::kLeftParen)) ++parens;
-      if (at(Tok::kRightParen) && parens > 0) --parens;
-      if (at(Tok::kEnd)) return true;
-      next();
-    } while (parens > 0);
+    expect(Tok::kLeftParen, "'('");
+    expect(Tok::kLeftParen, "'('");
+    while (!failed_ && !at(Tok::kRightParen) && !at(Tok::kEnd)) {
+      attribute(into);
+      accept(Tok::kComma);
+    }
+    expect(Tok::kRightParen, "')'");
+    expect(Tok::kRightParen, "')'");
   }
   return any;
 }
 
-std::optional<Type> CParser::specifier() {
+// One of the list. What changes the layout in a way that is not known here is refused, all else passed over.
+void CParser::attribute(Attributes& into) {
+  std::string_view name = token_.text;
+  if (name.size() > 4 && name.starts_with("__") && name.ends_with("__"))
+    name = name.substr(2, name.size() - 4);
+  if (at(Tok::kIdent) && std::ranges::find(kRefusedAttributes, name) != kRefusedAttributes.end())
+    return fail(fmt::format("the attribute '{}' is not supported in C definitions", name));
+  bool aligns = name == "aligned", has_mode = name == "mode";
+  into.packed |= name == "packed";
+  next();
+  if (aligns && !at(Tok::kLeftParen)) into.aligned = std::max(into.aligned, kMostUsefulAlignment);
+  if (!at(Tok::kLeftParen)) return;
+  if (!aligns && !has_mode) return skip_parens();
+  next();
+  if (has_mode) {
+    into.mode = token_.text;
+    next();
+  } else {
+    int64_t bytes = constant().value_or(0);
+    if (bytes <= 0 || bytes > kMostAligned || (bytes & (bytes - 1)) != 0)
+      return fail("an alignment is a power of two");
+    into.aligned = std::max(into.aligned, static_cast<uint64_t>(bytes));
+  }
+  expect(Tok::kRightParen, "')'");
+}
+
+// int x __attribute__((mode(DI))): the integer of that width.
+void CParser::apply_mode(Declarator& field) {
+  std::string_view mode = field.attributes.mode;
+  if (mode.empty() || failed_) return;
+  if (mode.size() > 4 && mode.starts_with("__") && mode.ends_with("__"))
+    mode = mode.substr(2, mode.size() - 4);
+  auto known = std::ranges::find(kModes, mode, &Mode::name);
+  if (known == kModes.end() || !field.type.is(TypeKind::kInt))
+    return fail(fmt::format("the attribute 'mode({})' is not supported here", mode));
+  field.type = Type::integer(known->bits, field.type.is_signed());
+}
+
+std::optional<Type> CParser::specifier(Attributes& own) {
   while (at(Tok::kIdent) && is_qualifier(token_.text)) next();
-  if (skip_attributes()) return specifier();
+  if (attributes(own)) return specifier(own);
   if (at_word("struct") || at_word("union")) {
     std::string tag = token_.text;
     next();
-    return composite(tag);
+    auto made = composite(tag);
+    alignment_ = 0;
+    return made;
   }
   if (at_word("enum")) {
     next();
+    alignment_ = 0;
     return enumeration();
   }
   return named_type();
 }
 
 std::optional<Type> CParser::named_type() {
+  alignment_ = 0;
   Words words;
   while (at(Tok::kIdent) && (words.take(token_.text) || is_qualifier(token_.text))) next();
   plain_char_ = words.any && words.is_char && !words.is_signed && !words.is_unsigned;
@@ -217,6 +279,8 @@ std::optional<Type> CParser::named_type() {
   }
   std::string name = token_.text;
   std::optional<Type> found = into_.find_type(name);
+  if (auto aligned = into_.alignments_.find(name); aligned != into_.alignments_.end())
+    alignment_ = aligned->second;
   if (!found) found = program_.find_type(name);
   if (!found) found = find_c_base_type(name);
   if (!found) {
@@ -229,9 +293,8 @@ std::optional<Type> CParser::named_type() {
 }
 
 std::optional<Type> CParser::composite(const std::string& tag) {
-  packed_ = false;
-  skip_attributes();
-  bool packed = packed_;
+  Attributes own;
+  attributes(own);
   std::string name;
   if (at(Tok::kIdent)) {
     name = tag + " " + token_.text;
@@ -244,37 +307,42 @@ std::optional<Type> CParser::composite(const std::string& tag) {
     if (auto outside = program_.find_struct(name)) return Type::structure(name, outside->size);
     return Type::structure(name, 0);  // incomplete: fine behind a pointer
   }
-  if (++depth_ > kMaxDepth) {
-    fail("C definition nested too deeply");
-    return std::nullopt;
-  }
+  if (!into_.pack_.is_known) fail("the #pragma before this definition is not supported");
+  if (++depth_ > kMaxDepth) fail("C definition nested too deeply");
+  if (failed_) return std::nullopt;
+  uint32_t end = 0;
+  Attributes behind = attributes_behind_body(end);
   Layout layout;
   layout.out.name = name;
   layout.is_union = tag == "union";
-  layout.packed = packed;
-  if (!packed) {
-    // The attribute may also stand behind the body; look there first, since it changes the layout.
-    uint32_t back = token_.span.begin;
-    uint32_t braces = 0;
-    do {
-      if (at(Tok::kLeftBrace)) ++braces;
-      if (at(Tok::kRightBrace)) --braces;
-      next();
-    } while (braces > 0 && !at(Tok::kEnd));
-    packed_ = false;
-    skip_attributes();
-    layout.packed = packed_;
-    lexer_.seek(back);
-    next();
-  }
+  layout.packed = own.packed || behind.packed;
+  layout.out.alignment = std::max({layout.out.alignment, own.aligned, behind.aligned});
   bool done = body(layout);
   --depth_;
-  skip_attributes();
-  if (!done) return std::nullopt;
+  if (!done || failed_) return std::nullopt;
+  lexer_.seek(end);
+  next();
   Type type = Type::structure(name, layout.out.size);
   into_.structs_[name] = std::move(layout.out);
   into_.types_[name] = type;
   return type;
+}
+
+// They may stand there too; looked at before the body, since they change the layout. They end at `end`.
+CParser::Attributes CParser::attributes_behind_body(uint32_t& end) {
+  uint32_t back = token_.span.begin;
+  uint32_t braces = 0;
+  do {
+    if (at(Tok::kLeftBrace)) ++braces;
+    if (at(Tok::kRightBrace)) --braces;
+    next();
+  } while (braces > 0 && !at(Tok::kEnd));
+  Attributes found;
+  attributes(found);
+  end = token_.span.begin;
+  lexer_.seek(back);
+  if (!failed_) next();
+  return found;
 }
 
 bool CParser::body(Layout& layout) {
@@ -286,19 +354,24 @@ bool CParser::body(Layout& layout) {
   }
   expect(Tok::kRightBrace, "'}'");
   uint64_t bytes = round_up(layout.bit, 8) / 8;
-  layout.out.size = round_up(std::max(bytes, layout.out.size), layout.packed ? 1 : layout.out.alignment);
+  layout.out.size = round_up(std::max(bytes, layout.out.size), layout.out.alignment);
   return !failed_;
 }
 
 bool CParser::member(Layout& layout) {
-  auto base = specifier();
+  Attributes own;
+  auto base = specifier(own);
   if (!base || failed_) return false;
   if (at(Tok::kSemicolon)) {
     if (base->is(TypeKind::kStruct)) place_anonymous(layout, *base);
     return true;
   }
+  bool is_char = plain_char_;
+  uint64_t alignment = alignment_;
   do {
-    Declarator field = declarator(*base);
+    plain_char_ = is_char;
+    alignment_ = alignment;
+    Declarator field = declarator(*base, own);
     if (failed_) return false;
     if (field.bits) {
       place_bits(layout, field);
@@ -306,20 +379,24 @@ bool CParser::member(Layout& layout) {
       place(layout, field);
     }
   } while (!failed_ && accept(Tok::kComma));
-  skip_attributes();
   if (at(Tok::kRightBrace)) return true;  // compilers let the last `;` go, and so do scripts
   return expect(Tok::kSemicolon, "';'");
 }
 
 // name, *name, name[2][3], (*name)(int), name : 3
-CParser::Declarator CParser::declarator(Type base) {
+CParser::Declarator CParser::declarator(Type base, const Attributes& own) {
   Declarator out;
+  out.attributes = own;
+  out.alignment = alignment_;
   if (++depth_ > kMaxDepth) fail("C definition nested too deeply");
   while (at(Tok::kStar) || (at(Tok::kIdent) && is_qualifier(token_.text))) {
-    if (at(Tok::kStar)) base = Type::pointer(base);
+    if (at(Tok::kStar)) {
+      base = Type::pointer(base);
+      out.alignment = 0;
+    }
     next();
   }
-  skip_attributes();
+  attributes(out.attributes);
   out.span = token_.span;
   if (at(Tok::kLeftParen)) {
     // A pointer to a function or to an array: eight bytes, whatever it points to.
@@ -332,6 +409,7 @@ CParser::Declarator CParser::declarator(Type base) {
       next();
     }
     out.type = Type::pointer(Type::void_type());
+    out.alignment = 0;
     if (pointer) array_suffix(out.type);
     expect(Tok::kRightParen, "')'");
     if (at(Tok::kLeftParen)) skip_parens();
@@ -348,7 +426,8 @@ CParser::Declarator CParser::declarator(Type base) {
       out.bits = bits && *bits >= 0 ? static_cast<uint64_t>(*bits) : 0;
     }
   }
-  skip_attributes();
+  attributes(out.attributes);
+  apply_mode(out);
   --depth_;
   return out;
 }
@@ -392,7 +471,13 @@ void CParser::place(Layout& layout, const Declarator& field) {
       !program_.find_struct(field.type.name())) {
     return fail(fmt::format("field '{}' has incomplete type '{}'", field.name, field.type.name()));
   }
-  uint64_t alignment = layout.packed ? 1 : alignment_of(field.type);
+  uint64_t alignment = field.alignment != 0 ? field.alignment : alignment_of(field.type);
+  if (layout.packed || field.attributes.packed) alignment = 1;
+  alignment = std::max(alignment, field.attributes.aligned);
+  uint64_t most = into_.pack_.most;
+  if (most != 0 && (field.attributes.aligned > most || field.alignment > most))
+    return fail("an aligned member under #pragma pack is not supported");
+  if (most != 0) alignment = std::min(alignment, most);
   uint64_t offset = layout.is_union ? 0 : round_up(round_up(layout.bit, 8) / 8, alignment);
   layout.out.alignment = std::max(layout.out.alignment, alignment);
   layout.out.fields.push_back(TypeField{field.name, field.type, offset, 0, 0});
@@ -412,12 +497,18 @@ void CParser::place_bits(Layout& layout, const Declarator& field) {
     layout.bit = round_up(bit, unit);
     return;
   }
+  // Compilers differ in these.
+  if (field.attributes.aligned != 0 || field.alignment != 0)
+    return fail("a bitfield with an alignment is not supported");
+  if (into_.pack_.most != 0 && into_.pack_.most < unit / 8)
+    return fail("a bitfield under #pragma pack is not supported");
+  bool packed = layout.packed || field.attributes.packed;
   bool crosses = bit / unit != (bit + *field.bits - 1) / unit;
-  if (crosses && !layout.packed) bit = round_up(bit, unit);
+  if (crosses && !packed) bit = round_up(bit, unit);
   if (!field.name.empty()) {
-    if (!layout.packed) layout.out.alignment = std::max(layout.out.alignment, unit / 8);
+    if (!packed) layout.out.alignment = std::max(layout.out.alignment, unit / 8);
     // Packed ones may start in any byte; they are then read from the byte they start in.
-    uint64_t storage = crosses && layout.packed ? bit / 8 : bit / unit * (unit / 8);
+    uint64_t storage = crosses && packed ? bit / 8 : bit / unit * (unit / 8);
     // As in bpftrace, the bits are a number without a sign, whatever the type.
     Type type =
         field.type.is(TypeKind::kInt) ? Type::integer(static_cast<unsigned>(unit), false) : field.type;
@@ -449,6 +540,8 @@ void CParser::place_anonymous(Layout& layout, const Type& type) {
 std::optional<Type> CParser::enumeration() {
   std::string name = "enum";
   uint32_t begin = token_.span.begin;
+  Attributes own;
+  attributes(own);
   if (at_word("class") || at_word("struct")) next();
   if (at(Tok::kIdent)) {
     name += " " + token_.text;
@@ -480,6 +573,9 @@ std::optional<Type> CParser::enumeration() {
     if (!accept(Tok::kComma)) break;
   }
   expect(Tok::kRightBrace, "'}'");
+  attributes(own);
+  if (own.packed || own.aligned != 0) fail("an enum with a layout of its own is not supported");
+  if (failed_) return std::nullopt;
   bool negative = std::ranges::any_of(all, [](const auto& one) { return one.value < 0; });
   bool large = std::ranges::any_of(all, [&](const auto& one) {
     return one.value > (negative ? INT32_MAX : UINT32_MAX) || one.value < INT32_MIN;
@@ -525,7 +621,8 @@ std::optional<int64_t> CParser::constant_term() {
   } else if (at_word("sizeof")) {
     next();
     expect(Tok::kLeftParen, "'('");
-    if (auto type = specifier()) out = static_cast<int64_t>(stored_size(declarator(*type).type));
+    Attributes own;
+    if (auto type = specifier(own)) out = static_cast<int64_t>(stored_size(declarator(*type, own).type));
     expect(Tok::kRightParen, "')'");
   } else if (accept(Tok::kLeftParen)) {
     if (at(Tok::kIdent) && Words().take(token_.text)) {  // a cast

@@ -15,11 +15,20 @@ class CParser {
   void run();
 
  private:
+  // Those that have a say in the layout.
+  struct Attributes {
+    bool packed = false;
+    uint64_t aligned = 0;
+    std::string mode;
+  };
+
   struct Declarator {
     std::string name;
     Span span;
     Type type;
     std::optional<uint64_t> bits;
+    Attributes attributes;
+    uint64_t alignment = 0;  // where a typedef gave the type another than its own
   };
 
   // A struct being laid out.
@@ -30,19 +39,22 @@ class CParser {
     uint64_t bit = 0;  // the next free one
   };
 
-  std::optional<Type> specifier();
+  std::optional<Type> specifier(Attributes& own);
   std::optional<Type> composite(const std::string& tag);
   std::optional<Type> enumeration();
   std::optional<Type> named_type();
   bool body(Layout& layout);
   bool member(Layout& layout);
-  Declarator declarator(Type base);
+  Declarator declarator(Type base, const Attributes& own);
   bool array_suffix(Type& type);
   void place(Layout& layout, const Declarator& field);
   void place_bits(Layout& layout, const Declarator& field);
   void place_anonymous(Layout& layout, const Type& type);
   void skip_parens();
-  bool skip_attributes();
+  bool attributes(Attributes& into);
+  void attribute(Attributes& into);
+  Attributes attributes_behind_body(uint32_t& end);
+  void apply_mode(Declarator& field);
   void type_definition();
   std::optional<int64_t> constant();
   std::optional<int64_t> constant_term();
@@ -64,7 +76,7 @@ class CParser {
   uint32_t depth_ = 0;
   bool failed_ = false;
   bool plain_char_ = false;  // the type specified last is `char`, whose arrays are text
-  bool packed_ = false;      // the attribute was seen by skip_attributes()
+  uint64_t alignment_ = 0;   // that a typedef gave it, or 0
 };
 
 }  // namespace uscope::lang

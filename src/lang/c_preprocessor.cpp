@@ -1,5 +1,7 @@
 #include "lang/c_preprocessor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -193,6 +195,9 @@ void CPreprocessor::directive(Tokens line, const std::string& from, bool has_par
     macros_.erase(line[1].text);
   } else if (what == "pragma" && is(line, 1, "once")) {
     once_.push_back(from);
+  } else if (what == "pragma" && (is(line, 1, "pack") || is(line, 1, "ms_struct") ||
+                                  is(line, 1, "scalar_storage_order") || is(line, 1, "options"))) {
+    out_ += fmt::format("{} {} ;\n", kPragma, spelled({line.begin() + 1, line.end()}));
   }
 }
 

@@ -1,7 +1,7 @@
 // C's preprocessor, as far as headers need it to be read for their definitions: conditions, macros with and
-// without parameters, # and ##, nested headers. Yields one text without directives in which macros are
-// expanded, and the macros themselves. Pure: headers are found by who asks. Bounded in depth, size and work,
-// whatever the headers say; no line numbers are kept.
+// without parameters, # and ##, nested headers. Yields one text without directives (but see kPragma) in which
+// macros are expanded, and the macros themselves. Pure: headers are found by who asks. Bounded in depth, size
+// and work, whatever the headers say; no line numbers are kept.
 #pragma once
 
 #include <functional>
@@ -33,6 +33,8 @@ class CPreprocessor {
     std::vector<Token> body;
   };
   using Macros = std::map<std::string, Macro, std::less<>>;
+  // In text(), what a #pragma that changes layouts is: this, its words, and a semicolon.
+  static constexpr std::string_view kPragma = "__pragma_of_layout";
 
   explicit CPreprocessor(HeaderFinder finder);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "lang/c_headers.h"
 #include "lang/c_parser.h"
@@ -33,9 +34,13 @@ std::string_view take_word(std::string_view& text) {
 class Directives {
  public:
   using OnInclude = std::function<void(const std::string& name, const std::string& spelled)>;
+  using OnPragma = std::function<void(std::string_view text)>;
   Directives(std::map<std::string, std::string, std::less<>>& defines, std::vector<CTypes::Include>& includes,
-             OnInclude on_include)
-      : defines_(defines), includes_(includes), on_include_(std::move(on_include)) {}
+             OnInclude on_include, OnPragma on_pragma)
+      : defines_(defines),
+        includes_(includes),
+        on_include_(std::move(on_include)),
+        on_pragma_(std::move(on_pragma)) {}
 
   bool active() const {
     return std::ranges::all_of(conditions_, [](bool on) { return on; });
@@ -59,6 +64,8 @@ class Directives {
     } else if (directive == "undef") {
       auto found = defines_.find(take_word(text));
       if (found != defines_.end()) defines_.erase(found);
+    } else if (directive == "pragma") {
+      on_pragma_(text);
     } else if (directive == "include") {
       std::string spelled(trimmed(text));
       includes_.push_back({spelled, span});
@@ -100,6 +107,7 @@ class Directives {
   std::map<std::string, std::string, std::less<>>& defines_;
   std::vector<CTypes::Include>& includes_;
   OnInclude on_include_;
+  OnPragma on_pragma_;
   std::vector<bool> conditions_;
 };
 
@@ -126,7 +134,8 @@ CTypes CTypes::read(const Program& script, SourceSet& sources, const TypeSource&
     }
   };
   for (const std::string& name : outside.included) include(name, name);
-  Directives directives(out.defines_, out.includes_, include);
+  Directives directives(out.defines_, out.includes_, include,
+                        [&](std::string_view text) { out.pragma(text); });
   for (const CDefinition& definition : script.c_definitions) {
     if (definition.text.starts_with('#')) {
       directives.line(definition.text, definition.span);
@@ -135,6 +144,37 @@ CTypes CTypes::read(const Program& script, SourceSet& sources, const TypeSource&
     }
   }
   return out;
+}
+
+// pack(), pack(4), pack(push), pack(push, 4), pack(pop). Of others that change layouts it is only known that
+// they do.
+void CTypes::pragma(std::string_view text) {
+  std::string_view what = take_word(text);
+  if (what == "ms_struct" || what == "scalar_storage_order" || what == "options") pack_.is_known = false;
+  if (what != "pack") return;
+  std::vector<std::string_view> words;
+  text = trimmed(text);
+  bool is_closed = text.starts_with('(') && text.find(')') != std::string_view::npos;
+  if (is_closed) text = text.substr(1, text.find(')') - 1);
+  for (std::string_view word = take_word(text); !word.empty(); word = take_word(text)) {
+    words.push_back(word);
+    text = trimmed(text);
+    if (text.starts_with(',')) text.remove_prefix(1);
+  }
+  bool pushes = !words.empty() && words[0] == "push", pops = !words.empty() && words[0] == "pop";
+  if (pushes) packs_.push_back(pack_);
+  if (pops && !packs_.empty()) {
+    pack_ = packs_.back();
+    packs_.pop_back();
+  }
+  if (pushes || pops) words.erase(words.begin());
+  if (!pushes && !pops) pack_ = Pack();
+  if (words.empty()) pack_.is_known &= is_closed && trimmed(text).empty();
+  if (words.empty()) return;
+  constexpr std::array<std::string_view, 5> kSizes = {"1", "2", "4", "8", "16"};
+  auto size = std::ranges::find(kSizes, words[0]);
+  pack_.most = uint64_t{1} << (size - kSizes.begin());
+  pack_.is_known = is_closed && !pops && words.size() == 1 && size != kSizes.end();
 }
 
 void CTypes::note_unread(const Source& source, Span definition, const std::string& why) {

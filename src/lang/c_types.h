@@ -48,11 +48,22 @@ class CTypes {
   // "struct x: …"; empty if nothing of that name was passed over.
   std::string why_unread(std::string_view name) const;
 
+  // #pragma …: what it says of the layout of structs from here on.
+  void pragma(std::string_view text);
+
  private:
   friend class CParser;
 
+  struct Pack {
+    uint64_t most = 0;  // that a member is aligned to; 0: as its type is
+    bool is_known = true;
+  };
+
   std::map<std::string, StructLayout, std::less<>> structs_;
   std::map<std::string, Type, std::less<>> types_;
+  std::map<std::string, uint64_t, std::less<>> alignments_;  // of typedefs with another than their type's
+  Pack pack_;
+  std::vector<Pack> packs_;  // pushed
   std::map<std::string, std::vector<Enumerator>, std::less<>> enums_;
   std::map<std::string, Constant, std::less<>> constants_;
   std::map<std::string, std::string, std::less<>> defines_;
