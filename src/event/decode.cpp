@@ -169,13 +169,13 @@ Result<Value> Decoder::field(const Field& field, uint64_t base, const std::strin
   if (__builtin_add_overflow(base, field.offset, &offset)) return fail(what + " lies outside the record");
   if (field.bit_width == 0) return value(layout, offset, what, depth + 1);
   if (field.bit_offset >= 64 || field.bit_width > 64) return fail(what + ": no such bits");
-  Layout unit = layout;
-  unit.is_signed = false;
-  unit.size = (uint64_t(field.bit_offset) + field.bit_width + 7) / 8;  // a packed struct's may cross words
-  TRY(Integer number, integer(unit, offset, what));
-  number.bits = extend(number.bits >> field.bit_offset, field.bit_width, layout.is_signed);
-  number.is_signed = layout.is_signed;
-  return of_integer(layout, number);
+  uint64_t size =
+      (uint64_t(field.bit_offset) + field.bit_width + 7) / 8;  // a packed struct's may cross words
+  TRY(Bytes found, part(offset, size, what));
+  unsigned __int128 bits = 0;
+  std::memcpy(&bits, found.data(), size);
+  uint64_t number = extend(uint64_t(bits >> field.bit_offset), field.bit_width, layout.is_signed);
+  return of_integer(layout, {number, layout.is_signed, static_cast<uint8_t>(std::min<uint64_t>(size, 8))});
 }
 
 Result<Value> Decoder::fields(const Layout& layout, uint64_t offset, const std::string& what, int depth) {

@@ -44,6 +44,8 @@ lang::TypeField to_field(const Member& member, lang::Type type) {
   field.offset = member.offset;
   if (member.bit_size != 0) {
     uint64_t unit = std::max<uint64_t>(type.size(), 1) * 8;
+    // A packed struct's may cross its unit: it is then read from the byte it starts in.
+    if (member.bit_offset % unit + member.bit_size > unit) unit = 8;
     field.offset = member.bit_offset / unit * (unit / 8);
     field.bit_offset = uint32_t(member.bit_offset % unit);
     field.bit_width = member.bit_size;

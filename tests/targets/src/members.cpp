@@ -1,4 +1,4 @@
-// What lies close in a struct: texts that fill their array to its last byte, with the next member right behind; and
+// What lies close in a struct: bits that cross words, texts that fill their array to its last byte, with the next member right behind; and
 // what C++ has two names for: constructors and destructors.
 #include "driver.h"
 
@@ -26,6 +26,17 @@ struct Crate : virtual Item {
   __attribute__((noinline)) ~Crate() {}
 };
 
+struct __attribute__((packed)) Bits {
+  char first;
+  int a : 7;
+  unsigned b : 13;
+  long across : 50;
+  bool flag : 1;
+  unsigned long wide : 62;
+  short behind;
+};
+
+KEEP int take_bits(Bits* bits) { return bits->a + bits->behind; }
 KEEP int take_label(Label label, Label* at, Rows* rows) {
   return label.code[3] + at->place[3] + rows->last[3];
 }
@@ -39,6 +50,8 @@ static void play(int i) {
   memcpy(rows.rows, "0123456789ab", sizeof rows.rows);
   memcpy(rows.last, "x\0yz", sizeof rows.last);
   rows.behind = 0x4141414141414141;
+  Bits bits = {'x', -50, 8000, -400000000000000L, true, 0x3ffffffffffffffaUL, -2};
+  say("CALL take_bits = %d\n", take_bits(&bits));
   say("CALL take_label = %d\n", take_label(label, &label, &rows));
   say("CALL give_label = %c\n", give_label(label).code[3]);
   {
