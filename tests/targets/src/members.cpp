@@ -1,5 +1,5 @@
-// What lies close in a struct: bits that cross words, texts that fill their array to its last byte, with the next member right behind; and
-// what C++ has two names for: constructors and destructors.
+// What lies close in a struct: bits that cross words, texts that fill their array to its last byte, with the next member
+// right behind; and what C++ has two names for: constructors and destructors.
 #include "driver.h"
 
 struct Label {
