@@ -30,6 +30,9 @@ Type Resolver::integer_of(const Type& type) const {
 
 Type Resolver::compute(Expr& expr) {
   if (auto* node = expr.as<IntLiteral>()) {
+    // Later probes may have led to another enum that has the name.
+    if (last_round_ && expr.type.is(TypeKind::kEnum) && !node->spelling.empty() && expr.type != wanted_enum_)
+      find_constant(node->spelling, expr.span);
     return expr.type.is(TypeKind::kEnum) ? expr.type : literal_type(*node);
   }
   if (expr.as<FloatLiteral>()) return Type::floating(64);
@@ -89,9 +92,8 @@ Type Resolver::identifier(Expr& expr) {
   constexpr std::string_view kBuiltin = "__builtin_";
   if (name.starts_with(kBuiltin) && find_function(name.substr(kBuiltin.size())))
     name = name.substr(kBuiltin.size());
-  auto constant = program_.c_types.find_constant(name);
-  if (!constant) constant = types_.find_constant(name);
-  if (constant) {
+  if (auto constant = find_constant(name, expr.span)) {
+    if (!constant->type.known()) return Type();
     expr.node = IntLiteral{static_cast<uint64_t>(constant->value), constant->value < 0, name};
     expr.type = constant->type;
     return constant->type;
@@ -120,6 +122,38 @@ Type Resolver::identifier(Expr& expr) {
   }
   error(expr.span, fmt::format("Unknown identifier: '{}'", name));
   return Type();
+}
+
+// Of an enumerator that several enums have, the one of the enum that the other side is of.
+std::optional<Constant> Resolver::find_constant(const std::string& name, Span span) {
+  if (auto own = program_.c_types.find_constant(name)) return own;
+  std::vector<Constant> found = types_.find_constants(name);
+  if (found.empty()) return std::nullopt;
+  for (const Constant& each : found)
+    if (wanted_enum_.known() && each.type == wanted_enum_) return each;
+  for (const Constant& each : found) {
+    if (each.value == found.front().value) continue;
+    Diagnostic* said = error(span, fmt::format("'{}' is {} in '{}' and {} in '{}'", name, found.front().value,
+                                               found.front().type.spell(), each.value, each.type.spell()));
+    if (said) said->hint = "compare with a value of the enum that is meant, or write the number";
+    // Another round may know what it is compared with; until then it stays a name.
+    return Constant{Type(), 0};
+  }
+  return found.front();
+}
+
+// An enumerator takes its meaning from the other side, which therefore comes first.
+void Resolver::both_sides(Binary& node) {
+  auto is_word = [](const Expr& of) { return of.as<Identifier>() || of.as<IntLiteral>(); };
+  auto side = [&](Expr& of, const Expr& other) {
+    if (is_word(of) && other.type.is(TypeKind::kEnum)) wanted_enum_ = other.type;
+    expression(of);
+    wanted_enum_ = Type();
+  };
+  bool right_first = is_word(*node.left);
+  if (right_first) expression(*node.right);
+  side(*node.left, *node.right);
+  if (!right_first) side(*node.right, *node.left);
 }
 
 Type Resolver::builtin(Expr& expr, const std::string& name) {
@@ -391,7 +425,8 @@ void Resolver::mismatch(const Expr& expr, const Binary& node, const Type& left_t
 }
 
 Type Resolver::binary(Expr& expr, Binary& node) {
-  Type left = expression(*node.left), right = expression(*node.right);
+  both_sides(node);
+  Type left = node.left->type, right = node.right->type;
   if (!left.known() || !right.known())
     return is_comparison(node.op) || is_logical(node.op) ? Type::boolean() : Type();
   if (left.casts_to_integer()) left = integer_of(left);

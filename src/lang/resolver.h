@@ -72,6 +72,8 @@ class Resolver {
   Type expression(Expr& expr);
   Type compute(Expr& expr);
   Type identifier(Expr& expr);
+  std::optional<Constant> find_constant(const std::string& name, Span span);
+  void both_sides(Binary& node);
   Type builtin(Expr& expr, const std::string& name);
   Type numbered_type(size_t number);
   Type result_type(const Expr& expr);
@@ -150,6 +152,7 @@ class Resolver {
   std::set<std::string> unstable_;               // features that were warned of
   // Types that may be others than are meant, by their places: sizeof() asks only in the first round.
   std::map<decltype(Span::begin), std::pair<Span, std::string>> doubts_;
+  Type wanted_enum_;  // what an enumerator is compared with
   bool last_round_ = false;
   bool changed_ = false;
 };

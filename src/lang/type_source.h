@@ -48,8 +48,8 @@ class TypeSource {
     if (auto known = find_type(name)) return WrittenType{*known, {}};
     return std::nullopt;
   }
-  // An enumerator.
-  virtual std::optional<Constant> find_constant(std::string_view name) const = 0;
+  // An enumerator; several, where enums give one name different values.
+  virtual std::vector<Constant> find_constants(std::string_view name) const = 0;
   // An enumerator of the kernel's: asked for names that nothing else has.
   virtual std::optional<Constant> find_kernel_constant(std::string_view) const { return std::nullopt; }
   // The names of an enum's values ("enum color").
@@ -71,7 +71,7 @@ class NoTypes final : public TypeSource {
  public:
   std::optional<StructLayout> find_struct(std::string_view) const override { return std::nullopt; }
   std::optional<Type> find_type(std::string_view) const override { return std::nullopt; }
-  std::optional<Constant> find_constant(std::string_view) const override { return std::nullopt; }
+  std::vector<Constant> find_constants(std::string_view) const override { return {}; }
   std::vector<Enumerator> enumerators(std::string_view) const override { return {}; }
   std::optional<std::vector<NamedValue>> arguments(const AttachSpec&) const override { return std::nullopt; }
   std::optional<std::vector<NamedValue>> locals(const AttachSpec&) const override { return std::nullopt; }

@@ -1,6 +1,7 @@
 #include "session/script_places.h"
 
 #include <array>
+#include <set>
 
 #include "image/elf/symbols.h"
 #include "image/usdt/notes.h"
@@ -314,24 +315,51 @@ Result<ArgumentPlace> ScriptPlaces::usdt_argument(const lang::AttachSpec& probe,
   return place;
 }
 
+namespace {
+
+// Where a variable always lies, if it does.
+std::optional<uint64_t> fixed_address(const image::Location& location) {
+  if (location.pieces.size() != 1 || location.pieces[0].ops.size() != 1) return std::nullopt;
+  const LocOp& op = location.pieces[0].ops[0];
+  if (op.code != LocOp::Code::Address) return std::nullopt;
+  return uint64_t(op.value);
+}
+
+// Static variables of several files may have one name: the one of the probe's own unit is meant.
+Result<ImageAddr> symbol_address(const ScriptTypes::Place& site, const lang::AttachSpec& probe,
+                                 std::string_view name) {
+  for (const auto& symbols :
+       {image::read_data_symbols(site.image->elf()), image::read_function_symbols(site.image->elf())}) {
+    std::set<uint64_t> found;
+    for (const image::Symbol& symbol : symbols.symbols)
+      if (symbol.name == name && symbol.kind != image::SymbolKind::ThreadLocal)
+        found.insert(symbol.address.value);
+    if (found.size() == 1) return ImageAddr{*found.begin()};
+    if (found.empty()) continue;
+    auto own = own_variable(site, name);
+    auto address = own ? fixed_address(own->location) : std::nullopt;
+    if (address && found.contains(*address)) return ImageAddr{*address};
+    return fail(std::to_string(found.size()) + " symbols of " + probe.target + " are named " +
+                std::string(name) + ", and debug info does not say that one is of the file of " +
+                probe.function);
+  }
+  return fail("Could not resolve symbol: " + probe.target + ":" + std::string(name));
+}
+
+}  // namespace
+
 // Counted from the probed instruction, which the program has wherever it was loaded. A return probe sits on
 // several, so that the instruction alone does not say where the program lies.
 Result<ArgumentPlace> ScriptPlaces::symbol(const lang::AttachSpec& probe, std::string_view name) const {
   auto site = types_.site(probe);
   if (!site || !site->image->is_elf()) return fail("the place of " + probe.text + " is not known");
   if (probe.kind != lang::ProbeKind::kUprobe) return fail("uaddr() needs a probe on one instruction");
-  for (const auto& symbols :
-       {image::read_data_symbols(site->image->elf()), image::read_function_symbols(site->image->elf())}) {
-    for (const image::Symbol& symbol : symbols.symbols) {
-      if (symbol.name != name || symbol.kind == image::SymbolKind::ThreadLocal) continue;
-      ArgumentPlace place;
-      place.register_offset = *context_offset(instruction_pointer);
-      ImageAddr probed = entry_address(*site->image, site->address, is_inproc_);
-      place.steps.push_back({PlaceStep::Kind::Add, int64_t(symbol.address.value) - int64_t(probed.value), 8});
-      return place;
-    }
-  }
-  return fail("Could not resolve symbol: " + probe.target + ":" + std::string(name));
+  TRY(ImageAddr address, symbol_address(*site, probe, name));
+  ArgumentPlace place;
+  place.register_offset = *context_offset(instruction_pointer);
+  ImageAddr probed = entry_address(*site->image, site->address, is_inproc_);
+  place.steps.push_back({PlaceStep::Kind::Add, int64_t(address.value) - int64_t(probed.value), 8});
+  return place;
 }
 
 // Go keeps the running goroutine in R14.

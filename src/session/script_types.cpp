@@ -337,18 +337,19 @@ std::optional<lang::WrittenType> ScriptTypes::find_written(std::string_view name
   return written;
 }
 
-std::optional<lang::Constant> ScriptTypes::find_constant(std::string_view name) const {
+std::vector<lang::Constant> ScriptTypes::find_constants(std::string_view name) const {
   // Enumerators are found among the enums that the script's probes lead to; a search of every type would read
   // every unit for each bare word.
+  std::vector<lang::Constant> found;
   for (const auto& [known_name, named] : known_) {
     const Type& type = named.table->type(named.type);
     if (type.kind != Kind::Enum) continue;
     for (const auto& enumerator : type.enumerators)
       if (enumerator.name == name)
-        return lang::Constant{lang::Type::enumeration(known_name, type.size, type.is_signed),
-                              enumerator.value};
+        found.push_back({lang::Type::enumeration(known_name, type.size, type.is_signed), enumerator.value});
   }
-  return std::nullopt;
+  std::ranges::sort(found, {}, [](const lang::Constant& each) { return each.type.name(); });
+  return found;
 }
 
 std::optional<lang::Constant> ScriptTypes::find_kernel_constant(std::string_view name) const {
@@ -449,9 +450,17 @@ std::string ScriptTypes::why_no_result(const AttachSpec& probe) const {
   return places ? std::string() : places.error().message();
 }
 
+std::optional<image::dwarf::Variable> own_variable(const ScriptTypes::Place& site, std::string_view name) {
+  for (auto& variable : site.image->debug_info().variables_at(site.address, true))
+    if (variable.name == name && variable.is_global) return std::move(variable);
+  return std::nullopt;
+}
+
 std::optional<lang::Type> ScriptTypes::global(const AttachSpec& probe, std::string_view name) const {
   auto at = site(probe);
-  auto variable = at ? at->image->debug_info().global(name) : std::nullopt;
+  if (!at) return std::nullopt;
+  auto variable = own_variable(*at, name);
+  if (!variable) variable = at->image->debug_info().global(name);
   if (!variable) return std::nullopt;
   return to_type(*at->image, variable->type);
 }

@@ -47,7 +47,7 @@ class ScriptTypes final : public lang::TypeSource {
   std::optional<lang::Type> find_type(std::string_view name) const override;
   std::optional<lang::WrittenType> find_written(std::string_view name,
                                                 const lang::AttachSpec* probe) const override;
-  std::optional<lang::Constant> find_constant(std::string_view name) const override;
+  std::vector<lang::Constant> find_constants(std::string_view name) const override;
   std::optional<lang::Constant> find_kernel_constant(std::string_view name) const override;
   std::vector<lang::Enumerator> enumerators(std::string_view enum_name) const override;
   std::optional<std::vector<lang::NamedValue>> arguments(const lang::AttachSpec& probe) const override;
@@ -96,5 +96,8 @@ class ScriptTypes final : public lang::TypeSource {
   mutable std::map<std::tuple<const TypeTable*, uint64_t, std::string>, std::string> names_;
   mutable SameTypes same_types_;
 };
+
+// The global variable of that name of the unit that the probe is in.
+std::optional<image::dwarf::Variable> own_variable(const ScriptTypes::Place& site, std::string_view name);
 
 }  // namespace uscope::session

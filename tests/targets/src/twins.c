@@ -18,13 +18,12 @@ struct hidden;
 struct hidden* make_hidden(void);
 
 static int counter = 111;
-static int lone = 5;
 int other_round(int i, struct shared* s);
 int lib_node(void);
 
 KEEP int take_node(struct node* n, color_t color, animal_t animal) {
   counter++;
-  return n->a + (int)n->b + (int)color + (int)animal + lone;
+  return n->a + (int)n->b + (int)color + (int)animal;
 }
 KEEP int take_list(struct list* l) { return l->head->a; }
 KEEP int take_shared(struct shared* s) { return s->first - s->second; }

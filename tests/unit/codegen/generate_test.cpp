@@ -142,7 +142,7 @@ class ArgumentTypes final : public lang::TypeSource {
  public:
   std::optional<lang::StructLayout> find_struct(std::string_view) const override { return std::nullopt; }
   std::optional<lang::Type> find_type(std::string_view) const override { return std::nullopt; }
-  std::optional<lang::Constant> find_constant(std::string_view) const override { return std::nullopt; }
+  std::vector<lang::Constant> find_constants(std::string_view) const override { return {}; }
   std::vector<lang::Enumerator> enumerators(std::string_view) const override { return {}; }
   std::optional<std::vector<lang::NamedValue>> arguments(const lang::AttachSpec&) const override {
     return std::vector<lang::NamedValue>{{"p", lang::Type::int32()}, {"q", lang::Type::int32()}};
@@ -203,7 +203,7 @@ class ResultTypes final : public lang::TypeSource {
     return layout;
   }
   std::optional<lang::Type> find_type(std::string_view) const override { return std::nullopt; }
-  std::optional<lang::Constant> find_constant(std::string_view) const override { return std::nullopt; }
+  std::vector<lang::Constant> find_constants(std::string_view) const override { return {}; }
   std::vector<lang::Enumerator> enumerators(std::string_view) const override { return {}; }
   std::optional<std::vector<lang::NamedValue>> arguments(const lang::AttachSpec&) const override {
     return std::nullopt;

@@ -21,8 +21,9 @@ class TableTypes final : public TypeSource {
     return find(structs, name);
   }
   std::optional<Type> find_type(std::string_view name) const override { return find(types, name); }
-  std::optional<Constant> find_constant(std::string_view name) const override {
-    return find(constants, name);
+  std::vector<Constant> find_constants(std::string_view name) const override {
+    auto found = find(constants, name);
+    return found ? std::vector<Constant>{*found} : std::vector<Constant>();
   }
   std::vector<Enumerator> enumerators(std::string_view) const override { return {}; }
   std::optional<std::vector<NamedValue>> arguments(const AttachSpec& probe) const override {

@@ -39,7 +39,7 @@ TEST_F(ScriptTypesOf, ArgumentsOfACFunction) {
   ASSERT_GE(colors.size(), 2u);
   EXPECT_EQ(colors[1].name, "GREEN");
   EXPECT_EQ(colors[1].value, 5);
-  EXPECT_EQ(types_.find_constant("BLUE")->value, 6);
+  EXPECT_EQ(types_.find_constants("BLUE").at(0).value, 6);
 }
 
 TEST_F(ScriptTypesOf, FieldsWithBitsAndArrays) {
