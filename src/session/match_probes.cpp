@@ -216,11 +216,20 @@ void ScriptProbes::match_names(const AttachSpec& point, const probe::ImageFile& 
       matches.missing =
           fmt::format("No matches for {} {}:{}.", lang::spell(point.kind), file.shown, point.function);
   }
-  std::unordered_map<uint64_t, std::vector<std::string_view>> seen;  // names, by address
+  // Names, by address. Few have more than one.
+  std::unordered_map<uint64_t, std::string_view> seen;
+  std::unordered_multimap<uint64_t, std::string_view> more;
+  seen.reserve(lookup.found.size());
   for (const FunctionSymbol* function : lookup.found) {
-    std::vector<std::string_view>& names = seen[function->address.value];
-    if (std::ranges::any_of(names, [&](auto name) { return is_same(point, name, function->name); })) continue;
-    names.push_back(function->name);
+    auto [known, is_new] = seen.try_emplace(function->address.value, function->name);
+    if (!is_new) {
+      auto [begin, end] = more.equal_range(function->address.value);
+      if (is_same(point, known->second, function->name) || std::any_of(begin, end, [&](const auto& each) {
+            return is_same(point, each.second, function->name);
+          }))
+        continue;
+      more.emplace(function->address.value, function->name);
+    }
     if (!can_be_probed(point, file, image, *function, matches)) continue;
     AttachSpec found = point;
     found.target = file.opened;

@@ -191,15 +191,23 @@ std::string PatchFacts::why_forbidden(const FunctionSymbol& function, uint64_t b
   return {};
 }
 
+// Whether the function around has a table of landing pads. Where all entries have been read, that is faster.
+bool PatchFacts::may_land(uint64_t address) const {
+  if (!unwind_entries_) {
+    const auto entry = image_.unwind_entries().at(address);
+    return entry && entry->lsda;
+  }
+  auto after = std::ranges::upper_bound(*unwind_entries_, address, {}, &image::UnwindEntry::begin);
+  return after != unwind_entries_->begin() && address < std::prev(after)->end && std::prev(after)->lsda;
+}
+
 engine::inproc::FaultFacts PatchFacts::faults_in(std::span<const x86::CodeRange> parts) const {
   engine::inproc::FaultFacts faults;
   if (!image_.is_elf()) return faults;
   if (const image::Pclntab* go = image_.pclntab())
     faults.panics = go->function_at(ImageAddr{parts.front().address}) != nullptr;
-  const bool any_lands = std::ranges::any_of(parts, [&](const x86::CodeRange& part) {
-    const auto entry = image_.unwind_entries().at(part.address);
-    return entry && entry->lsda;
-  });
+  const bool any_lands =
+      std::ranges::any_of(parts, [&](const x86::CodeRange& part) { return may_land(part.address); });
   if (!any_lands) return faults;
   faults.lands = [this](uint64_t address) {
     const auto around = image_.unwind_entries().at(address);

@@ -37,6 +37,7 @@ class PatchFacts final : public engine::inproc::TextFacts {
   const symbols::FunctionSymbol* running_through(ImageAddr filler) const;
   Bytes filler_behind(ImageAddr end) const;
   std::string why_forbidden(const symbols::FunctionSymbol& function, uint64_t begin, uint64_t end) const;
+  bool may_land(uint64_t address) const;
   engine::inproc::FaultFacts faults_in(std::span<const x86::CodeRange> parts) const;
   void read_restartable_sequences();
   void pair_cold_parts();

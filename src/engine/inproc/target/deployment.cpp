@@ -223,7 +223,11 @@ Result<std::vector<Deployment::PlannedFile>> Deployment::plan_files(
       file.origins.push_back({a, s});
     }
   }
-  for (PlannedFile& file : files) file.make_plan(report);
+  const auto emitter = code_.emitter({0});
+  for (PlannedFile& file : files) {
+    file.make_plan(report);
+    file.stub_bytes = most_stub_bytes(file.plan, file.sites, *emitter);
+  }
   return files;
 }
 
@@ -259,15 +263,13 @@ bool Deployment::is_loaded(size_t file) const {
 
 std::vector<Deployment::Cluster> Deployment::cluster(std::vector<Target>& targets) const {
   std::ranges::sort(targets, {}, [](const Target& t) { return t.text.start; });
-  const auto emitter = code_.emitter({0});
   std::vector<Cluster> clusters;
   for (Target& target : targets) {
     const bool fits = !clusters.empty() && target.text.end() - clusters.back().text.start <= kClusterReach;
     if (!fits) clusters.push_back({target.text, 0, {}});
     Cluster& into = clusters.back();
     into.text.size = std::max(into.text.end(), target.text.end()) - into.text.start;
-    const PlannedFile& file = files_[target.file];
-    into.stub_bytes += most_stub_bytes(file.plan, file.sites, *emitter);
+    into.stub_bytes += files_[target.file].stub_bytes;
     target.cluster = clusters.size() - 1;
   }
   return clusters;

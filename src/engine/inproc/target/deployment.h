@@ -138,6 +138,7 @@ class Deployment {
     };
     std::vector<Origin> origins;  // beside `sites`
     ImagePlan plan;
+    uint64_t stub_bytes = 0;  // that the plan takes at most
 
     void refuse(AttachReport& report, size_t site, std::string why) const {
       report.failures.push_back({origins[site].attachment, origins[site].site, Error(std::move(why))});
