@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
-#include <unordered_map>
 
 #include "base/glob.h"
 #include "image/usdt/notes.h"
@@ -216,20 +215,15 @@ void ScriptProbes::match_names(const AttachSpec& point, const probe::ImageFile& 
       matches.missing =
           fmt::format("No matches for {} {}:{}.", lang::spell(point.kind), file.shown, point.function);
   }
-  // Names, by address. Few have more than one.
-  std::unordered_map<uint64_t, std::string_view> seen;
-  std::unordered_multimap<uint64_t, std::string_view> more;
-  seen.reserve(lookup.found.size());
+  // Those of one address stand together.
+  std::ranges::stable_sort(lookup.found, {}, [](const FunctionSymbol* each) { return each->address; });
+  std::optional<ImageAddr> address;
+  std::vector<std::string_view> names;
   for (const FunctionSymbol* function : lookup.found) {
-    auto [known, is_new] = seen.try_emplace(function->address.value, function->name);
-    if (!is_new) {
-      auto [begin, end] = more.equal_range(function->address.value);
-      if (is_same(point, known->second, function->name) || std::any_of(begin, end, [&](const auto& each) {
-            return is_same(point, each.second, function->name);
-          }))
-        continue;
-      more.emplace(function->address.value, function->name);
-    }
+    if (function->address != address) names.clear();
+    address = function->address;
+    if (std::ranges::any_of(names, [&](auto name) { return is_same(point, name, function->name); })) continue;
+    names.push_back(function->name);
     if (!can_be_probed(point, file, image, *function, matches)) continue;
     AttachSpec found = point;
     found.target = file.opened;
@@ -246,7 +240,9 @@ void ScriptProbes::match_names(const AttachSpec& point, const probe::ImageFile& 
 bool ScriptProbes::is_same(const AttachSpec& point, std::string_view one, std::string_view other) const {
   if (one == other) return true;
   if (scope_.is_bpftrace) return false;
-  return !has_glob(point.function) || symbols::display_name(one) == symbols::display_name(other);
+  if (!has_glob(point.function)) return true;
+  // A constructor's symbols differ in one digit.
+  return one.size() == other.size() && symbols::display_name(one) == symbols::display_name(other);
 }
 
 bool ScriptProbes::can_be_probed(const AttachSpec& point, const probe::ImageFile& file,

@@ -270,7 +270,7 @@ FunctionPlan FunctionPlanner::finish() && {
   plan.refused = std::move(refused_);
   plan.parts = flow_.parts();
   plan.parks_anywhere = facts_.parks_anywhere;
-  plan.faults = facts_.faults;
+  if (needs_room) plan.faults = std::make_shared<FaultFacts>(facts_.faults);
   if (needs_room) plan.flow = std::move(flow_);
   return plan;
 }

@@ -3,6 +3,7 @@
 // decides. Pure.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -29,7 +30,7 @@ struct FunctionPlan {
   std::vector<SiteRefusal> refused;
   std::vector<x86::CodeRange> parts;
   bool parks_anywhere = false;
-  FaultFacts faults;
+  std::shared_ptr<const FaultFacts> faults;  // where `flow` is; plans are moved about
   // Only the first instructions were looked at: what jumps into the windows, also from the function itself,
   // is not known yet. The probe, too, must be at a place that nothing else leads to.
   bool is_by_entry_alone = false;

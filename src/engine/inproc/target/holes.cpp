@@ -95,7 +95,7 @@ std::optional<Hole> HoleFinder::by_moving_neighbours(const Window& window) const
 std::optional<Hole> HoleFinder::find(const Window& window, const FunctionPlan& function) {
   if (!function.flow) return std::nullopt;
   auto hole = in_filler(window, *function.flow);
-  if (!hole && !function.parks_anywhere) hole = by_moving(window, *function.flow, function.faults);
+  if (!hole && !function.parks_anywhere) hole = by_moving(window, *function.flow, *function.faults);
   if (!hole && !function.parks_anywhere) hole = by_moving_neighbours(window);
   if (!hole) return std::nullopt;
   taken_.add(hole->address.value, hole->address.value + x86::near_jump_size);
