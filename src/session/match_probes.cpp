@@ -215,15 +215,9 @@ void ScriptProbes::match_names(const AttachSpec& point, const probe::ImageFile& 
       matches.missing =
           fmt::format("No matches for {} {}:{}.", lang::spell(point.kind), file.shown, point.function);
   }
-  // Those of one address stand together.
-  std::ranges::stable_sort(lookup.found, {}, [](const FunctionSymbol* each) { return each->address; });
-  std::optional<ImageAddr> address;
-  std::vector<std::string_view> names;
+  auto repeated = repeated_names(point, lookup.found);
   for (const FunctionSymbol* function : lookup.found) {
-    if (function->address != address) names.clear();
-    address = function->address;
-    if (std::ranges::any_of(names, [&](auto name) { return is_same(point, name, function->name); })) continue;
-    names.push_back(function->name);
+    if (repeated.contains(function)) continue;
     if (!can_be_probed(point, file, image, *function, matches)) continue;
     AttachSpec found = point;
     found.target = file.opened;
@@ -232,6 +226,24 @@ void ScriptProbes::match_names(const AttachSpec& point, const probe::ImageFile& 
     found.text = function_text(point, file.shown, function->name);
     matches.found.push_back(std::move(found));
   }
+}
+
+// Those whose address and name another before them has.
+std::unordered_set<const FunctionSymbol*> ScriptProbes::repeated_names(
+    const AttachSpec& point, std::vector<const FunctionSymbol*> functions) const {
+  std::ranges::stable_sort(functions, {}, [](const FunctionSymbol* each) { return each->address; });
+  std::unordered_set<const FunctionSymbol*> repeated;
+  std::optional<ImageAddr> address;
+  std::vector<std::string_view> names;
+  for (const FunctionSymbol* function : functions) {
+    if (function->address != address) names.clear();
+    address = function->address;
+    if (std::ranges::any_of(names, [&](auto name) { return is_same(point, name, function->name); }))
+      repeated.insert(function);
+    else
+      names.push_back(function->name);
+  }
+  return repeated;
 }
 
 // Of two names of one address: whether they are one to whoever wrote the probe. Versions of a symbol share

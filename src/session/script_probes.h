@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -70,8 +71,10 @@ class ScriptProbes {
                   const symbols::ImageSymbols& image, lang::ProbeMatches& matches);
   void match_names(const lang::AttachSpec& point, const probe::ImageFile& file,
                    const symbols::ImageSymbols& image, lang::ProbeMatches& matches);
-  // Says in `matches` why not.
+  std::unordered_set<const symbols::FunctionSymbol*> repeated_names(
+      const lang::AttachSpec& point, std::vector<const symbols::FunctionSymbol*> functions) const;
   bool is_same(const lang::AttachSpec& point, std::string_view one, std::string_view other) const;
+  // Says in `matches` why not.
   bool can_be_probed(const lang::AttachSpec& point, const probe::ImageFile& file,
                      const symbols::ImageSymbols& image, const symbols::FunctionSymbol& function,
                      lang::ProbeMatches& matches) const;
