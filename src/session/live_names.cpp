@@ -170,8 +170,10 @@ bool LiveNames::is_user_code(uint32_t pid, uint64_t address) {
 }
 
 std::optional<std::string> LiveNames::probe_function(uint32_t probe) {
-  if (probe >= probe_functions_.size() || probe_functions_[probe].empty()) return std::nullopt;
-  return probe_functions_[probe];
+  if (!find_probe_functions_) return std::nullopt;
+  if (!probe_functions_) probe_functions_ = find_probe_functions_();
+  if (probe >= probe_functions_->size() || (*probe_functions_)[probe].empty()) return std::nullopt;
+  return (*probe_functions_)[probe];
 }
 
 std::optional<std::string> LiveNames::user_name(uint64_t uid) { return process::user_name(uid_t(uid)); }

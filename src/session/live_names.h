@@ -4,6 +4,7 @@
 // PastMappings knows. One thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,8 +52,12 @@ class LiveNames final : public event::SymbolNames {
   bool is_user_code(uint32_t pid, uint64_t address) override;
   bool shows_stack_ends() override { return options_.stack_ends; }
   std::optional<std::string> probe_function(uint32_t probe) override;
-  // The functions of the script's probes, by their numbers; empty where a probe is on none.
-  void set_probe_functions(std::vector<std::string> functions) { probe_functions_ = std::move(functions); }
+  // The functions of the script's probes, by their numbers; empty where a probe is on none. Asked for once,
+  // if any is shown: there may be very many.
+  void set_probe_functions(std::function<std::vector<std::string>()> find) {
+    find_probe_functions_ = std::move(find);
+    probe_functions_.reset();
+  }
   void set_options(const NameOptions& options) { options_ = options; }
   // Asked where a process is gone. Null: nobody knows.
   void set_past_mappings(PastMappings* past) { past_ = past; }
@@ -80,7 +85,8 @@ class LiveNames final : public event::SymbolNames {
 
   NameOptions options_;
   PastMappings* past_ = nullptr;
-  std::vector<std::string> probe_functions_;
+  std::function<std::vector<std::string>()> find_probe_functions_;
+  std::optional<std::vector<std::string>> probe_functions_;
   KernelSymbols kernel_symbols_;
   std::optional<int64_t> clock_offset_;
   std::map<std::pair<uint64_t, std::string>, std::optional<std::string>> cgroup_paths_;

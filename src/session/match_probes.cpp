@@ -216,6 +216,7 @@ void ScriptProbes::match_names(const AttachSpec& point, const probe::ImageFile& 
           fmt::format("No matches for {} {}:{}.", lang::spell(point.kind), file.shown, point.function);
   }
   auto repeated = repeated_names(point, lookup.found);
+  matches.found.reserve(matches.found.size() + lookup.found.size());
   for (const FunctionSymbol* function : lookup.found) {
     if (repeated.contains(function)) continue;
     if (!can_be_probed(point, file, image, *function, matches)) continue;

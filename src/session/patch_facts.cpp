@@ -191,14 +191,10 @@ std::string PatchFacts::why_forbidden(const FunctionSymbol& function, uint64_t b
   return {};
 }
 
-// Whether the function around has a table of landing pads. Where all entries have been read, that is faster.
+// Whether the function around has a table of landing pads.
 bool PatchFacts::may_land(uint64_t address) const {
-  if (!unwind_entries_) {
-    const auto entry = image_.unwind_entries().at(address);
-    return entry && entry->lsda;
-  }
-  auto after = std::ranges::upper_bound(*unwind_entries_, address, {}, &image::UnwindEntry::begin);
-  return after != unwind_entries_->begin() && address < std::prev(after)->end && std::prev(after)->lsda;
+  const auto entry = image_.unwind_entries().at(address);
+  return entry && entry->lsda;
 }
 
 engine::inproc::FaultFacts PatchFacts::faults_in(std::span<const x86::CodeRange> parts) const {
@@ -269,15 +265,14 @@ std::optional<engine::inproc::EntryFacts> PatchFacts::entry_at(ImageAddr address
   return facts;
 }
 
-const std::vector<image::UnwindEntry>& PatchFacts::unwind_entries() {
-  if (!unwind_entries_) unwind_entries_ = image_.unwind_entries().all();
-  return *unwind_entries_;
+void PatchFacts::expect_many() {
+  if (image_.is_elf()) (void)image_.all_unwind_entries();
 }
 
 std::span<const uint64_t> PatchFacts::ways_in() {
   if (ways_in_ || !image_.is_elf()) return ways_in_ ? *ways_in_ : std::span<const uint64_t>();
   std::vector<uint64_t>& places = ways_in_.emplace();
-  for (const image::UnwindEntry& entry : unwind_entries()) {
+  for (const image::UnwindEntry& entry : image_.all_unwind_entries()) {
     const image::LandingPads pads = image::read_landing_pads(image_.elf(), entry);
     places.insert(places.end(), pads.addresses.begin(), pads.addresses.end());
   }
@@ -302,7 +297,8 @@ std::vector<engine::inproc::TextFacts::Piece> PatchFacts::pieces() {
   add_all(image_.functions());
   add_all(image_.cold_parts());
   if (image_.is_elf())
-    for (const image::UnwindEntry& entry : unwind_entries()) ranges.push_back({entry.begin, entry.end});
+    for (const image::UnwindEntry& entry : image_.all_unwind_entries())
+      ranges.push_back({entry.begin, entry.end});
   std::ranges::sort(ranges, {}, [](const Range& range) { return std::pair(range.begin, range.end); });
   auto is_function = [&](uint64_t begin) {
     const ImageAddr address{begin};

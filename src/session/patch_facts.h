@@ -20,6 +20,7 @@ class PatchFacts final : public engine::inproc::TextFacts {
 
   std::optional<ImageAddr> address_of(FileOffset offset) override { return image_.image_address(offset); }
   std::optional<FileOffset> offset_of(std::string_view function) override;
+  void expect_many() override;
   std::optional<engine::inproc::FunctionFacts> function_at(ImageAddr address) override;
   std::optional<engine::inproc::EntryFacts> entry_at(ImageAddr address) override;
   std::optional<x86::CodeRange> code_around(ImageAddr address) override;
@@ -41,7 +42,6 @@ class PatchFacts final : public engine::inproc::TextFacts {
   engine::inproc::FaultFacts faults_in(std::span<const x86::CodeRange> parts) const;
   void read_restartable_sequences();
   void pair_cold_parts();
-  const std::vector<image::UnwindEntry>& unwind_entries();
   void read_go_facts();
   // The address of the one slice that a function's code uses all three words of; 0 if that is not one.
   uint64_t slice_of(const symbols::FunctionSymbol& function) const;
@@ -50,7 +50,6 @@ class PatchFacts final : public engine::inproc::TextFacts {
   std::optional<GoFacts> go_facts_;
   bool parks_anywhere_ = false;
   std::unordered_map<std::string_view, const symbols::FunctionSymbol*> cold_parents_;
-  std::optional<std::vector<image::UnwindEntry>> unwind_entries_;
   std::optional<std::vector<uint64_t>> ways_in_;
   struct Range {
     uint64_t begin, end;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "codegen/disassemble.h"
 #include "lang/parser.h"
@@ -214,12 +215,18 @@ bool Session::is_part_of_script(Bytes record) const {
 // that it needs all of.
 std::vector<ScriptProbes::PointFailure> whole_failures(const std::vector<engine::Attachment>& attachments,
                                                        const engine::AttachReport& report) {
-  std::map<uint64_t, size_t> left;
+  auto site_of = [&](const engine::AttachFailure& failure) -> const engine::Site& {
+    return attachments[failure.attachment].sites[failure.site];
+  };
+  if (report.failures.empty()) return {};
+  std::unordered_map<uint64_t, size_t> left;  // of those that have lost any
+  for (const engine::AttachFailure& failure : report.failures) left[site_of(failure).cookie] = 0;
   for (const engine::Attachment& attachment : attachments)
-    for (const engine::Site& site : attachment.sites) ++left[site.cookie];
+    for (const engine::Site& site : attachment.sites)
+      if (auto found = left.find(site.cookie); found != left.end()) ++found->second;
   std::vector<ScriptProbes::PointFailure> failures;
   for (const engine::AttachFailure& failure : report.failures) {
-    const engine::Site& site = attachments[failure.attachment].sites[failure.site];
+    const engine::Site& site = site_of(failure);
     size_t& of_probe = left[site.cookie];
     if (of_probe == 0) continue;
     of_probe = site.needs_all ? 0 : of_probe - 1;
@@ -256,8 +263,10 @@ Status Session::attach(ScriptProbes::Placement placement, bool is_inproc, std::f
 // those that the engine refuses, as long as one is left. Gives back the other failures.
 std::vector<ScriptProbes::PointFailure> Session::leave_out_of_many(
     std::vector<ScriptProbes::PointFailure> failures, const view::Writer& report) const {
+  if (failures.empty()) return {};
   std::map<uint32_t, size_t> functions;  // by the attach point's place in the script
-  std::map<uint64_t, uint32_t> places;
+  std::unordered_map<uint64_t, uint32_t> places;
+  places.reserve(compiled_.uses.size());
   for (const codegen::CodeUse& use : compiled_.uses) {
     const uint32_t place = point(use).span.begin;
     if (places.try_emplace(use.cookie, place).second) ++functions[place];
@@ -630,7 +639,7 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
     announce();
     return 0;
   }
-  names_.set_probe_functions(probe_functions(*program_, request_.is_bpftrace));
+  names_.set_probe_functions([this] { return probe_functions(*program_, request_.is_bpftrace); });
   names_.set_options(name_options(request_, program_->settings));
   Unwinding unwinding(names_);
   prepare_stacks(chosen, compiled, unwinding);

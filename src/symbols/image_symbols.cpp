@@ -52,6 +52,7 @@ struct ImageSymbols::Impl {
   std::optional<image::dwarf::DebugInfo> debug_info;
   std::deque<std::string> owned_names;  // names that no file's bytes hold
   std::vector<FunctionSymbol> functions, cold_parts;
+  std::vector<ImageAddr> reach;  // where the last of the functions up to here ends
   std::unordered_map<std::string_view, const FunctionSymbol*> parts_by_parent;  // null: not one to one
   std::optional<std::vector<FunctionSymbol>> unnamed;
   std::optional<image::Language> language;
@@ -208,6 +209,11 @@ void ImageSymbols::Impl::load_functions() {
     return a.address == b.address && a.name == b.name && (a.version == b.version || b.version.empty());
   };
   functions.erase(std::unique(functions.begin(), functions.end(), same), functions.end());
+  reach.reserve(functions.size());
+  for (const FunctionSymbol& function : functions) {
+    const ImageAddr end = function.address + std::max<uint64_t>(function.size, 1);
+    reach.push_back(reach.empty() ? end : std::max(reach.back(), end));
+  }
   if (!cold_parts.empty()) pair_cold_parts();
 }
 
@@ -300,6 +306,7 @@ const FunctionSymbol* ImageSymbols::function_at(ImageAddr address) const {
   int looked = 0;
   for (auto at = after; at != all.begin() && looked < 64; ++looked) {
     --at;
+    if (address >= impl_->reach[size_t(at - all.begin())]) break;
     bool holds = address - at->address < at->size || address == at->address;
     if (best != nullptr && at->address != best->address) break;
     if (!holds) continue;
@@ -347,6 +354,11 @@ const image::Pclntab* ImageSymbols::pclntab() const {
 const image::UnwindEntries& ImageSymbols::unwind_entries() const {
   if (!impl_->unwind_entries) impl_->unwind_entries.emplace(*impl_->elf);
   return *impl_->unwind_entries;
+}
+
+std::span<const image::UnwindEntry> ImageSymbols::all_unwind_entries() const {
+  (void)unwind_entries();
+  return impl_->unwind_entries->all();
 }
 
 const image::RelocatedImage& ImageSymbols::relocated() const {

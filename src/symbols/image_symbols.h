@@ -97,6 +97,8 @@ class ImageSymbols {
   const image::Pclntab* pclntab() const;
   // Which code is one piece to the unwinder, and its exception tables. is_elf() only.
   const image::UnwindEntries& unwind_entries() const;
+  // Every one of them; see UnwindEntries::all().
+  std::span<const image::UnwindEntry> all_unwind_entries() const;
   // The data as the dynamic linker leaves it. is_elf() only.
   const image::RelocatedImage& relocated() const;
 

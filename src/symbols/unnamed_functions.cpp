@@ -54,7 +54,8 @@ std::vector<uint64_t> called_among(const image::ElfFile& file, const std::vector
 
 std::vector<FunctionSymbol> find_unnamed_functions(const ImageSymbols& image,
                                                    std::deque<std::string>& names) {
-  std::vector<image::UnwindEntry> candidates = image.unwind_entries().all();
+  const auto all = image.all_unwind_entries();
+  std::vector<image::UnwindEntry> candidates(all.begin(), all.end());
   std::erase_if(candidates, [&](const image::UnwindEntry& entry) {
     return entry.begins_inside_frame || has_named_function(image, entry) ||
            !image.is_executable(ImageAddr{entry.begin}) || is_in_linkage_table(image.elf(), entry.begin);

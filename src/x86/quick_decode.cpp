@@ -1,5 +1,6 @@
 #include "x86/quick_decode.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -142,11 +143,20 @@ int64_t read_signed(const uint8_t* at, unsigned size) {
   return value;
 }
 
+constexpr size_t kReadable = max_instruction_length + 1;
+
+// Near the end a copy is read, with zeroes behind it.
+QuickInstruction decode_last(Bytes code, uint64_t address) {
+  std::array<uint8_t, kReadable> copy{};
+  std::ranges::copy(code, copy.begin());
+  const QuickInstruction quick = quick_decode(copy, address);
+  return quick.length <= code.size() ? quick : ask_decode(code, address);
+}
+
 }  // namespace
 
 QuickInstruction quick_decode(Bytes code, uint64_t address) {
-  // Near the end nothing is read without looking first.
-  if (code.size() < max_instruction_length + 1) return ask_decode(code, address);
+  if (code.size() < kReadable) return decode_last(code, address);
   const uint8_t* const start = code.data();
   const uint8_t* at = start;
   bool is_short_operand = false, is_wide = false;

@@ -227,6 +227,11 @@ void UnwindEntries::list_entries() {
 }
 
 std::optional<UnwindEntry> UnwindEntries::at(uint64_t address) const {
+  if (all_) {
+    auto after = std::ranges::upper_bound(*all_, address, {}, &UnwindEntry::begin);
+    if (after == all_->begin() || address >= std::prev(after)->end) return {};
+    return *std::prev(after);
+  }
   std::optional<uint64_t> offset;
   if (!table_.bytes.empty()) {
     offset = search_table(address);
@@ -241,8 +246,10 @@ std::optional<UnwindEntry> UnwindEntries::at(uint64_t address) const {
   return entry;
 }
 
-std::vector<UnwindEntry> UnwindEntries::all() const {
+const std::vector<UnwindEntry>& UnwindEntries::all() {
+  if (all_) return *all_;
   std::vector<uint64_t> offsets;
+  offsets.reserve(table_.bytes.size() / 8 + listed_.size());
   for (uint64_t pair = 0; pair < table_.bytes.size() / 8; ++pair) {
     ByteReader reader(table_.bytes, pair * 8 + 4);
     const uint64_t entry = table_base_ + uint64_t(int64_t(reader.read<int32_t>()));
@@ -254,8 +261,9 @@ std::vector<UnwindEntry> UnwindEntries::all() const {
   uint64_t next = 0;
   for (uint64_t offset : offsets)
     if (auto entry = read_entry(offset, &next); entry && entry->begin < entry->end) entries.push_back(*entry);
-  std::ranges::sort(entries, {}, &UnwindEntry::begin);
-  return entries;
+  if (!std::ranges::is_sorted(entries, {}, &UnwindEntry::begin))
+    std::ranges::sort(entries, {}, &UnwindEntry::begin);
+  return all_.emplace(std::move(entries));
 }
 
 }  // namespace uscope::image

@@ -26,8 +26,8 @@ class UnwindEntries {
 
   // The entry that describes the code at an address.
   std::optional<UnwindEntry> at(uint64_t address) const;
-  // Every entry that can be read, by address.
-  std::vector<UnwindEntry> all() const;
+  // Every entry that can be read, by address. Kept: at() is faster from then on. Not while other threads ask.
+  const std::vector<UnwindEntry>& all();
 
  private:
   struct Block {
@@ -54,6 +54,7 @@ class UnwindEntries {
   Block table_;                 // .eh_frame_hdr's sorted pairs, 8 bytes each
   uint64_t table_base_ = 0;     // what the pairs are relative to
   std::vector<Listed> listed_;  // by begin; only without a table
+  std::optional<std::vector<UnwindEntry>> all_;
 };
 
 }  // namespace uscope::image

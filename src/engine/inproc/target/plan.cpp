@@ -95,6 +95,7 @@ void ImagePlanner::make_groups() {
   std::vector<size_t> order(sites_.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return sites_[i].address; });
+  groups_.reserve(sites_.size());
   for (size_t site : order) {
     const uint64_t address = sites_[site].address.value;
     if (!groups_.empty() && groups_.back().code.contains(address)) {
@@ -115,7 +116,8 @@ void ImagePlanner::make_groups() {
     groups_.push_back({{site}, *code, {}});
   }
   // Functions may nest.
-  std::ranges::stable_sort(groups_, {}, [](const Group& group) { return group.code.address; });
+  auto address_of = [](const Group& group) { return group.code.address; };
+  if (!std::ranges::is_sorted(groups_, {}, address_of)) std::ranges::stable_sort(groups_, {}, address_of);
 }
 
 void ImagePlanner::plan_whole(Group& group, std::span<const uint64_t> jumped_into) {
@@ -345,6 +347,7 @@ void ImagePlanner::settle_windows() {
       low = std::min(low, draft.window.start);
       high = std::max(high, draft.end());
     }
+  plan_.patches.reserve(groups_.size());
   low -= std::min(low, kAround);
   taken_ = Taken(low, std::max(low, high + kAround));
   for (Group& group : groups_) {
@@ -421,6 +424,7 @@ void ImagePlanner::drop_refused() {
 }
 
 ImagePlan ImagePlanner::run() {
+  if (sites_.size() >= kMany) facts_.expect_many();
   text_ = facts_.text();
   make_groups();
   plan_groups();
@@ -430,7 +434,11 @@ ImagePlan ImagePlanner::run() {
   find_holes();
   check_last();
   drop_refused();
-  std::ranges::sort(plan_.patches, {}, [](const PatchPlan& p) { return p.window.start; });
+  // Two runs of them, the second of those that had to find a hole.
+  auto start_of = [](const PatchPlan& patch) { return patch.window.start; };
+  const auto second = std::ranges::is_sorted_until(plan_.patches, {}, start_of);
+  std::ranges::sort(second, plan_.patches.end(), {}, start_of);
+  std::ranges::inplace_merge(plan_.patches, second, {}, start_of);
   return std::move(plan_);
 }
 

@@ -53,6 +53,8 @@ class TextFacts {
  public:
   virtual ~TextFacts() = default;
 
+  // Said before very many functions are asked for, by one thread.
+  virtual void expect_many() {}
   virtual std::optional<ImageAddr> address_of(FileOffset offset) = 0;
   // Where the code of a function of this name is in the file; nothing if there is none.
   virtual std::optional<FileOffset> offset_of(std::string_view) { return std::nullopt; }

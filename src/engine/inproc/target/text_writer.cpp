@@ -5,13 +5,18 @@
 namespace uscope::engine::inproc {
 namespace {
 
-constexpr uint64_t kSpan = 4096;
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kSpan = 16 * kPage;
 
 }  // namespace
 
+// No page without a patch is between them: what is written becomes the process's own copy.
 size_t TextWriter::group_end(std::span<const Patch> patches, size_t first) const {
   size_t end = first + 1;
-  while (end < patches.size() && patches[end].end() - patches[first].address <= kSpan) ++end;
+  auto page_of = [](ProcessAddr address) { return address.value / kPage; };
+  while (end < patches.size() && patches[end].end() - patches[first].address <= kSpan &&
+         page_of(patches[end].address) <= page_of({patches[end - 1].end().value - 1}) + 1)
+    ++end;
   return end;
 }
 
