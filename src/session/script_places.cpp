@@ -1,5 +1,6 @@
 #include "session/script_places.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -88,13 +89,23 @@ uint64_t register_size(const symbols::ImageSymbols& image, image::TypeId id) {
   return type.size <= 8 || is_one ? type.size : no_vector;
 }
 
+bool has_address(const image::Location& location) {
+  for (const LocPiece& piece : location.pieces)
+    if (std::ranges::any_of(piece.ops, [](const LocOp& op) { return op.code == LocOp::Code::Address; }))
+      return true;
+  return false;
+}
+
 Result<ArgumentPlace> find_place(const ScriptTypes::Place& site,
                                  const std::vector<image::dwarf::Variable>& variables, std::string_view name,
-                                 std::optional<uint32_t> vector_offset) {
+                                 std::optional<uint32_t> vector_offset, bool is_inproc) {
   for (const auto& variable : variables) {
     if (variable.name != name) continue;
+    ImageAddr probed = site.address;
+    // Only static addresses are counted from the probed instruction: the look for it reads the function.
+    if (has_address(variable.location)) probed = entry_address(*site.image, site.address, is_inproc);
     auto place =
-        to_place(variable.location, site.address, vector_offset, register_size(*site.image, variable.type));
+        to_place(variable.location, probed, vector_offset, register_size(*site.image, variable.type));
     if (!place) return fail(std::move(place.error()).while_doing("`" + variable.name + "`"));
     return place;
   }
@@ -222,14 +233,17 @@ Result<ArgumentPlace> ScriptPlaces::argument(const lang::AttachSpec& probe, std:
   if (!site) return fail("the place of " + probe.text + " is not known");
   auto function = site->image->debug_info().function_at(site->address);
   if (!function) return fail("nothing is known of the arguments of " + probe.function);
-  if (function->entry == site->address) return find_place(*site, function->parameters, name, vector_offset_);
-  return find_place(*site, site->image->debug_info().variables_at(site->address), name, vector_offset_);
+  if (function->entry == site->address)
+    return find_place(*site, function->parameters, name, vector_offset_, is_inproc_);
+  return find_place(*site, site->image->debug_info().variables_at(site->address), name, vector_offset_,
+                    is_inproc_);
 }
 
 Result<ArgumentPlace> ScriptPlaces::local(const lang::AttachSpec& probe, std::string_view name) const {
   auto site = types_.site(probe);
   if (!site) return fail("the place of " + probe.text + " is not known");
-  return find_place(*site, site->image->debug_info().variables_at(site->address), name, vector_offset_);
+  return find_place(*site, site->image->debug_info().variables_at(site->address), name, vector_offset_,
+                    is_inproc_);
 }
 
 Result<std::vector<ArgumentPlace>> ScriptPlaces::results(const lang::AttachSpec& probe) const {
