@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/layout_of.h"
 #include "image/usdt/notes.h"
 #include "session/function_result.h"
 #include "session/tracepoint_arguments.h"
@@ -198,7 +199,7 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
       return lang::Type::uint64();
     case Kind::Array: {
       lang::Type element = to_type(table, type.target, depth + 1);
-      uint64_t size = element.size();
+      uint64_t size = codegen::user_size(element);  // of a text of the program: without our NUL
       bool is_text = is_plain_char(table, type.target);
       for (size_t i = type.dimensions.size(); i-- > 0;) {
         uint64_t count = type.dimensions[i].value_or(0);
