@@ -357,6 +357,7 @@ Type Resolver::unary(Expr& expr, Unary& node) {
           error(expr.span, "Can not dereference a void pointer, cast it first");
           return Type();
         }
+        note_doubt(to, expr.span);
         return to.is(TypeKind::kPointer) ? to.in_space(type.address_space()) : read(expr, to);
       }
       return type.is_integer() ? Type::uint64() : wrong();
@@ -594,6 +595,7 @@ Type Resolver::field_itself(Expr& expr, Field& node) {
   AddressSpace from = object.address_space();
   bool pointer = object.is(TypeKind::kPointer);
   if (pointer) object = object.pointee();
+  if (pointer) note_doubt(object, expr.span);
   if (object.is(TypeKind::kRecord)) {
     auto found = std::ranges::find(object.fields(), node.name, &TypeField::name);
     if (found != object.fields().end()) return found->type;
@@ -688,7 +690,10 @@ Type Resolver::index(Expr& expr, Index& node) {
     bool is_of_kernel = element.is(TypeKind::kPointer) && element.address_space() == AddressSpace::kKernel;
     return is_of_kernel ? element.in_space(origin(*node.object, element)) : read(expr, element);
   }
-  if (object.is(TypeKind::kPointer)) return read(expr, object.pointee());
+  if (object.is(TypeKind::kPointer)) {
+    note_doubt(object.pointee(), expr.span);
+    return read(expr, object.pointee());
+  }
   if (object.is(TypeKind::kString)) return Type::int8();
   error(expr.span,
         fmt::format("The array index operator [] can only be used on arrays, pointers, and tuples, found "

@@ -54,6 +54,13 @@ std::optional<Type> Resolver::find_written(const std::string& name, const Attach
   return known->type;
 }
 
+void Resolver::note_doubt(const Type& pointee, Span span) {
+  if (!pointee.is(TypeKind::kStruct) || program_.c_types.find_struct(pointee.name())) return;
+  std::string doubt = types_.doubt_of(pointee.name());
+  auto is_said = [&](const auto& each) { return each.second.second == doubt; };
+  if (!doubt.empty() && !std::ranges::any_of(doubts_, is_said)) doubts_.try_emplace(span.begin, span, doubt);
+}
+
 const StructLayout* Resolver::layout(const std::string& name) {
   if (const StructLayout* own = program_.c_types.find_struct(name)) return own;
   auto known = layouts_.find(name);

@@ -128,6 +128,8 @@ class Resolver {
   std::optional<Type> find_named(const std::string& name, Span span);
   std::optional<Type> find_written(const std::string& name, const AttachSpec* probe, Span span);
   const StructLayout* layout(const std::string& name);
+  // Says once of a struct behind a pointer if it may be another one.
+  void note_doubt(const Type& pointee, Span span);
   std::optional<std::vector<NamedValue>> probe_values(bool locals, Span span);
   AddressSpace space() const;
   // Where a pointer points to that lies in `object`: the memory that the object was reached in.

@@ -48,6 +48,9 @@ class TypeSource {
     if (auto known = find_type(name)) return WrittenType{*known, {}};
     return std::nullopt;
   }
+  // Of a struct that the program's own types have led to: why it may be another one than is meant; empty: it
+  // is the one.
+  virtual std::string doubt_of(std::string_view) const { return {}; }
   // An enumerator; several, where enums give one name different values.
   virtual std::vector<Constant> find_constants(std::string_view name) const = 0;
   // An enumerator of the kernel's: asked for names that nothing else has.

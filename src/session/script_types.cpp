@@ -39,6 +39,8 @@ std::string_view without_tag(std::string_view name) {
   return name;
 }
 
+const std::string& full_name(const Type& type) { return type.qualified.empty() ? type.name : type.qualified; }
+
 lang::TypeField to_field(const Member& member, lang::Type type) {
   lang::TypeField field;
   field.name = member.name;
@@ -135,7 +137,7 @@ std::string ScriptTypes::register_name(const TypeTable& table, TypeId id) const 
                     : !is_c                    ? ""
                     : type.kind == Kind::Union ? "union "
                                                : "struct ";
-  std::string name = type.qualified.empty() ? type.name : type.qualified;
+  std::string name = full_name(type);
   bool is_anonymous = name.empty();
   if (is_anonymous) name = "(anonymous)";
   name = tag + name;
@@ -218,7 +220,9 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
   }
   if (is_record(type.kind)) {
     TypeId whole = table.definition_of(id);
-    return lang::Type::structure(register_name(table, whole), table.type(whole).size);
+    std::string name = register_name(table, whole);
+    if (whole != id) declared_.try_emplace(name);
+    return lang::Type::structure(std::move(name), table.type(whole).size);
   }
   return lang::Type::void_type();
 }
@@ -269,6 +273,25 @@ std::string ScriptTypes::doubt(std::string_view name, const std::vector<Named>& 
       return "Several types are named \"" + std::string(name) + "\": this takes the one of " +
              place(candidates.front()) + ", not the one of " + place(other);
   return {};
+}
+
+// A unit that only declares a struct does not say which of the others' it means.
+std::string ScriptTypes::doubt_of(std::string_view struct_name) const {
+  auto declared = declared_.find(struct_name);
+  auto known = known_.find(std::string(struct_name));
+  if (declared == declared_.end() || known == known_.end()) return {};
+  if (!declared->second) {
+    const Named& taken = known->second;
+    const std::string name = full_name(taken.table->type(taken.type));
+    std::vector<Named> candidates = {taken};
+    for (TypeId id : taken.table->find(name)) {
+      const Type& type = taken.table->type(id);
+      if (is_record(type.kind) && !type.is_declaration && full_name(type) == name)
+        candidates.push_back({taken.table, id});
+    }
+    declared->second = doubt(without_marks(struct_name), candidates);
+  }
+  return *declared->second;
 }
 
 // Also if a program only declares it: its own struct of that name is another one than the kernel's.

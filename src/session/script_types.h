@@ -47,6 +47,7 @@ class ScriptTypes final : public lang::TypeSource {
   std::optional<lang::Type> find_type(std::string_view name) const override;
   std::optional<lang::WrittenType> find_written(std::string_view name,
                                                 const lang::AttachSpec* probe) const override;
+  std::string doubt_of(std::string_view struct_name) const override;
   std::vector<lang::Constant> find_constants(std::string_view name) const override;
   std::optional<lang::Constant> find_kernel_constant(std::string_view name) const override;
   std::vector<lang::Enumerator> enumerators(std::string_view enum_name) const override;
@@ -94,6 +95,8 @@ class ScriptTypes final : public lang::TypeSource {
   mutable std::unordered_map<std::string, Named> known_;
   // What unique_name() has given.
   mutable std::map<std::tuple<const TypeTable*, uint64_t, std::string>, std::string> names_;
+  // Structs that declarations have led to, and what doubt_of() has found of each.
+  mutable std::map<std::string, std::optional<std::string>, std::less<>> declared_;
   mutable SameTypes same_types_;
 };
 
