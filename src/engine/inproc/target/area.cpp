@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +27,9 @@ constexpr uint64_t kPage = 4096;
 uint64_t whole_pages(uint64_t size) { return (size + kPage - 1) / kPage * kPage; }
 
 bool is_in_memfd(Use use) { return use == Use::code || use == Use::shared_data; }
+
+// A piece that must be in reach is nowhere else; any other is where the kernel likes, if its place was taken.
+int exactly_if_needed(const PieceRequest& piece) { return piece.reach.size == 0 ? 0 : MAP_FIXED_NOREPLACE; }
 
 bool locks_memory(pid_t pid) {
   auto text = read_text_file(process::living_proc_dir(pid) + "/status");
@@ -53,7 +57,7 @@ class Mapper {
   Result<AddressSpan> find_place(const PieceRequest& piece);
   Result<AddressSpan> place(const PieceRequest& piece, uint64_t memfd_offset);
   Result<AddressSpan> map_journal(uint64_t memfd_offset);
-  Status map_shared(AddressSpan& where, uint64_t memfd_offset);
+  Status map_shared(AddressSpan& where, int flags, uint64_t memfd_offset);
   Status map_unlocked(AddressSpan& where, int flags, int fd, uint64_t offset);
   Status map_at(AddressSpan& where, int protection, int flags, int fd, uint64_t offset);
 
@@ -107,20 +111,19 @@ Status Mapper::map_unlocked(AddressSpan& where, int flags, int fd, uint64_t offs
 }
 
 Status Mapper::map_at(AddressSpan& where, int protection, int flags, int fd, uint64_t offset) {
-  const bool is_anywhere = where.start.value == 0;
-  if (!is_anywhere) flags |= MAP_FIXED_NOREPLACE;
   TRY(ProcessAddr at, caller_.mmap(where.start, where.size, protection, flags, fd, {offset}));
   contents_.mappings.push_back({at, where.size});
-  if (is_anywhere) where.start = at;
+  if ((flags & MAP_FIXED_NOREPLACE) == 0) where.start = at;
   // Before Linux 4.17 the address is only a wish.
   if (at != where.start) return fail(fmt::format("the place {:#x} was not to be had", where.start.value));
   return {};
 }
 
-Status Mapper::map_shared(AddressSpan& where, uint64_t memfd_offset) {
-  if (!shared_.is_open()) return map_unlocked(where, MAP_SHARED, remote_fd_, memfd_offset);
+Status Mapper::map_shared(AddressSpan& where, int flags, uint64_t memfd_offset) {
+  flags |= MAP_SHARED;
+  if (!shared_.is_open()) return map_unlocked(where, flags, remote_fd_, memfd_offset);
   TRY(const int sent, send_fd(process_, caller_, shared_));
-  Status mapped = map_unlocked(where, MAP_SHARED, sent, 0);
+  Status mapped = map_unlocked(where, flags, sent, 0);
   TRY_STATUS(caller_.close(sent));
   return mapped;
 }
@@ -128,8 +131,16 @@ Status Mapper::map_shared(AddressSpan& where, uint64_t memfd_offset) {
 // Start 0: wherever the kernel likes.
 Result<AddressSpan> Mapper::find_place(const PieceRequest& piece) {
   const uint64_t size = whole_pages(piece.size);
-  if (piece.reach.size == 0) return AddressSpan{{0}, size};
+  const bool is_anywhere = piece.reach.size == 0;
+  if (is_anywhere && piece.use != Use::private_data) return AddressSpan{{0}, size};
   TRY(process::Maps maps, process::Maps::of(process_.pid()));
+  if (is_anywhere) {
+    // A signal handler that runs on a stack of ours may leave it by siglongjmp, which in a program made with
+    // _FORTIFY_SOURCE ends it when that is a way down.
+    uint64_t random = 0;
+    (void)::getrandom(&random, sizeof random, GRND_NONBLOCK);
+    return AddressSpan{find_room_below_stacks(maps, size, random).value_or(ProcessAddr{0}), size};
+  }
   auto room = find_room(maps, piece.reach, size);
   if (!room)
     return fail(fmt::format("process {} has no free {} KB within 2 GB of {:#x}", process_.pid(), size >> 10,
@@ -139,17 +150,18 @@ Result<AddressSpan> Mapper::find_place(const PieceRequest& piece) {
 
 Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offset) {
   TRY(AddressSpan where, find_place(piece));
+  const int exactly = exactly_if_needed(piece);
   switch (piece.use) {
     case Use::code:
       // Private: what a forked child runs must not change when the parent's is taken away.
-      TRY_STATUS(map_at(where, PROT_READ | PROT_EXEC, MAP_PRIVATE, remote_fd_, memfd_offset));
+      TRY_STATUS(map_at(where, PROT_READ | PROT_EXEC, MAP_PRIVATE | exactly, remote_fd_, memfd_offset));
       contents_.code.push_back(where);
       break;
     case Use::shared_data:
-      TRY_STATUS(map_shared(where, memfd_offset));
+      TRY_STATUS(map_shared(where, exactly, memfd_offset));
       break;
     case Use::private_data: {
-      TRY_STATUS(map_unlocked(where, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+      TRY_STATUS(map_unlocked(where, exactly | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
       contents_.stacks.push_back(where);
       // No more than that: what lies behind it is the program's.
       const uint64_t wiped = std::min(whole_pages(piece.wiped), where.size);

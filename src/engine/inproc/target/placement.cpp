@@ -15,6 +15,16 @@ constexpr uint64_t kDistance = uint64_t(64) << 10;     // unmapped space on both
 constexpr uint64_t kGrowth = uint64_t(512) << 20;      // what heap and stack keep, if that leaves us room
 constexpr uint64_t kLeastGrowth = uint64_t(64) << 20;  // ... and what they keep in any case
 
+// x86-64: the kernel puts position-independent programs, with their heap behind them, from two thirds of the
+// address space on. All that mmap gives is above, thread stacks too; where it goes upwards (`ulimit -s
+// unlimited`), it begins at a third.
+constexpr uint64_t kPrograms = 0x555555554000;
+constexpr uint64_t kUpwards = 0x2aaaaaaaa000;
+// What a program wants near its code is left to it. As far below as we go, no sanitizer has its shadow
+// memory, which a command may still have to map.
+constexpr uint64_t kNearProgram = uint64_t(4) << 30;
+constexpr uint64_t kSpread = uint64_t(64) << 30;
+
 struct Occupied {
   uint64_t start, end;
   bool grows_up, grows_down;
@@ -73,6 +83,25 @@ std::optional<ProcessAddr> find_room(const process::Maps& maps, AddressSpan reac
   const std::vector<Occupied> all = occupied(maps, taken);
   if (auto found = find_with(all, reach, size, kGrowth)) return found;
   return find_with(all, reach, size, kLeastGrowth);
+}
+
+std::optional<ProcessAddr> find_room_below_stacks(const process::Maps& maps, uint64_t size, uint64_t random) {
+  const bool goes_upwards = std::ranges::any_of(maps.all(), [](const process::Mapping& mapping) {
+    return mapping.kind == process::MappingKind::File && mapping.perms.execute &&
+           mapping.start.value >= kUpwards && mapping.start.value < kPrograms;
+  });
+  const uint64_t end = (goes_upwards ? kUpwards : kPrograms) - kNearProgram;
+  const uint64_t lowest = end - 2 * kSpread;
+  if (size > kSpread - kDistance) return std::nullopt;
+  uint64_t start = (end - size - random % kSpread) & ~(kPage - 1);
+  for (size_t i = maps.all().size(); i-- > 0;) {
+    const process::Mapping& mapping = maps.all()[i];
+    if (mapping.start.value >= start + size + kDistance) continue;
+    if (mapping.end.value + kDistance <= start) break;
+    if (mapping.start.value < lowest + kDistance + size) return std::nullopt;
+    start = mapping.start.value - kDistance - size;
+  }
+  return start >= lowest ? std::optional(ProcessAddr{start}) : std::nullopt;
 }
 
 }  // namespace uscope::engine::inproc

@@ -67,5 +67,38 @@ TEST(Placement, AFullNeighbourhoodHasNone) {
   EXPECT_FALSE(find_room(maps, {{0x180000000}, 0x1000}, kMb));
 }
 
+TEST(Placement, BelowAllStacksAndFarFromTheProgram) {
+  const auto maps = maps_of(
+      "555555554000-555555555000 r-xp 00000000 fe:00 1 /bin/app\n"
+      "555555756000-555555777000 rw-p 00000000 00:00 0 [heap]\n"
+      "7ffff7dc0000-7ffff7f00000 r-xp 00000000 fe:00 2 /lib/libc.so\n");
+  for (uint64_t random : {uint64_t(0), uint64_t(0x123456789abcdef), ~uint64_t(0)}) {
+    auto place = find_room_below_stacks(maps, kGb, random);
+    ASSERT_TRUE(place);
+    EXPECT_EQ(place->value % 4096, 0u);
+    EXPECT_LE(place->value + kGb, 0x555555554000 - 4 * kGb);
+    EXPECT_GE(place->value, 0x555555554000 - 200 * kGb);
+  }
+}
+
+TEST(Placement, BelowStacksThatAreGivenFromTheBottomUp) {
+  const auto maps = maps_of(
+      "2aaaaaaab000-2aaaaaaac000 r-xp 00000000 fe:00 2 /lib/libc.so\n"
+      "555555554000-555555555000 r-xp 00000000 fe:00 1 /bin/app\n");
+  auto place = find_room_below_stacks(maps, kGb, 0);
+  ASSERT_TRUE(place);
+  EXPECT_LT(place->value + kGb, 0x2aaaaaaab000u);
+}
+
+TEST(Placement, WhatLiesBelowTheStacksIsNotOverlapped) {
+  const auto taken = maps_of(
+      "555400000000-555440000000 rw-p 00000000 00:00 0 \n"
+      "555440100000-555455554000 rw-p 00000000 00:00 0 \n");
+  auto place = find_room_below_stacks(taken, kGb, 0);
+  ASSERT_TRUE(place);
+  EXPECT_LT(place->value + kGb, 0x555400000000u);
+  EXPECT_FALSE(find_room_below_stacks(maps_of("100000000-555500000000 rw-p 00000000 00:00 0 \n"), kGb, 0));
+}
+
 }  // namespace
 }  // namespace uscope::engine::inproc
