@@ -100,6 +100,8 @@ Result<Child> Child::start(const std::string& command, bool has_quotes) {
   child.end_ = Fd(int(::syscall(SYS_pidfd_open, pid, 0)));
   child.name_ = words[0];
   child.file_ = std::move(file);
+  TRY(Leash leash, Leash::put_on(pid, child.end_));
+  child.leash_.emplace(std::move(leash));
   return child;
 }
 
@@ -108,6 +110,7 @@ Child::Child(Child&& other) noexcept
       go_(std::move(other.go_)),
       failed_(std::move(other.failed_)),
       end_(std::move(other.end_)),
+      leash_(std::move(other.leash_)),
       is_at_entry_(other.is_at_entry_),
       name_(std::move(other.name_)),
       file_(std::move(other.file_)),
@@ -115,16 +118,22 @@ Child::Child(Child&& other) noexcept
 
 Child::~Child() {
   if (pid_ < 0 || status_) return;
-  ::kill(pid_, SIGTERM);
+  // Of what is held nothing has run. It may have been told to ignore the milder signal.
+  ::kill(pid_, leash_ ? SIGKILL : SIGTERM);
   ::kill(pid_, SIGCONT);
   ::waitpid(pid_, nullptr, 0);
 }
 
 Status Child::release() {
-  if (is_at_entry_) {
+  if (is_at_entry_)
     ::kill(pid_, SIGCONT);
-    return {};
-  }
+  else
+    TRY_STATUS(execute());
+  leash_.reset();
+  return {};
+}
+
+Status Child::execute() {
   if (::write(go_.get(), "g", 1) != 1) return fail(Error::from_errno("starting " + name_, errno));
   go_.reset();
   int error = 0;

@@ -1,5 +1,6 @@
 // A command started for a script (-c), held before its first instruction until the probes are in place. Ended
-// by the destructor if it is still running. Runs in our terminal with our standard streams.
+// by the destructor if it is still running, and with uscope itself while it is held. Runs in our terminal
+// with our standard streams.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "session/leash.h"
 
 namespace uscope::session {
 
@@ -41,13 +43,15 @@ class Child {
 
  private:
   Child() = default;
+  Status execute();
   Status run_to_entry();
   enum class Waited { Nothing, Executed, Ended };
   Waited wait_for_exec(pid_t& thread);
   pid_t pid_ = -1;
-  Fd go_;      // one byte lets it run
-  Fd failed_;  // errno of a failed exec
-  Fd end_;     // a pidfd
+  Fd go_;                       // one byte lets it run
+  Fd failed_;                   // errno of a failed exec
+  Fd end_;                      // a pidfd
+  std::optional<Leash> leash_;  // while it is held
   bool is_at_entry_ = false;
   std::string name_, file_;
   std::optional<int> status_;

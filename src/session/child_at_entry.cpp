@@ -112,7 +112,7 @@ Status Child::hold_at_entry() {
   // Should we be killed now, a command with a breakpoint in it must not be left behind.
   if (::ptrace(PTRACE_SEIZE, pid_, nullptr, PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL) != 0)
     return fail(Error::from_errno(doing, errno));
-  TRY_STATUS(release());
+  TRY_STATUS(execute());
   int status = 0;
   if (::waitpid(pid_, &status, __WALL) != pid_ || !WIFSTOPPED(status) ||
       status >> 8 != (SIGTRAP | (PTRACE_EVENT_EXEC << 8))) {
@@ -127,6 +127,10 @@ Status Child::run_to_entry() {
   const std::string doing = "starting " + name_;
   if (auto stopped = run_to_beginning(pid_); !stopped)
     return fail(std::move(stopped).error().while_doing(doing));
+  if (!leash_) {
+    TRY(Leash leash, Leash::put_on(pid_, end_));
+    leash_.emplace(std::move(leash));
+  }
   // It stops like a job in the terminal, without anybody attached, until release().
   if (::ptrace(PTRACE_DETACH, pid_, nullptr, SIGSTOP) != 0) return fail(Error::from_errno(doing, errno));
   is_at_entry_ = true;

@@ -150,6 +150,9 @@ class Session {
   // --test and --bench.
   Result<int> try_out(const view::Writer& report);
 
+  // A signal has come that ends the script.
+  bool is_interrupted() { return look_for_signals().wants_end; }
+
   int exit_code() const { return reporter_.exit_code().value_or(0); }
 
  private:
@@ -666,7 +669,7 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
   TRY_STATUS(session.run_all(ProbeKind::kBegin));
   TRY_STATUS(session.attach(std::move(placement), chosen.is_inproc, look, report_));
   request_.on_attached();
-  if (child_) TRY_STATUS(child_->release());
+  if (child_ && !session.is_interrupted()) TRY_STATUS(child_->release());
   return finish(session, returns);
 }
 
