@@ -78,6 +78,14 @@ class Sink {
   std::string kept_;
 };
 
+// Blocked, not ignored: a command of -c or system() would inherit that through exec.
+void block_sigpipe() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGPIPE);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
 session::ScriptMode script_mode(Mode mode) {
   if (mode == Mode::Test) return session::ScriptMode::Test;
   return mode == Mode::Bench ? session::ScriptMode::Bench : session::ScriptMode::Run;
@@ -139,7 +147,7 @@ int run_command(const ScriptOptions& options) {
       return report_script(
           Error("Failed to open output file: \"" + options.output + "\": " + std::strerror(errno)));
   }
-  ::signal(SIGPIPE, SIG_IGN);
+  block_sigpipe();
   Sink result_sink(file.is_open() ? file.get() : STDOUT_FILENO, options.buffering.value_or(Buffering::Line));
   Sink message_sink(STDERR_FILENO, Buffering::None);
   view::Writer results = [&](std::string_view text) { result_sink.write(text); };
