@@ -58,6 +58,7 @@ class Mapper {
   Result<AddressSpan> place(const PieceRequest& piece, uint64_t memfd_offset);
   Result<AddressSpan> map_journal(uint64_t memfd_offset);
   Status map_shared(AddressSpan& where, int flags, uint64_t memfd_offset);
+  Status map_sparse(AddressSpan& where, int flags, int fd, uint64_t offset);
   Status map_unlocked(AddressSpan& where, int flags, int fd, uint64_t offset);
   Status map_at(AddressSpan& where, int protection, int flags, int fd, uint64_t offset);
 
@@ -68,7 +69,8 @@ class Mapper {
   bool is_locked_;
   Fd memory_;
   int remote_fd_ = -1;
-  std::vector<Piece> pieces_;  // beside the request's
+  std::optional<process::Maps> maps_;  // as they were before
+  std::vector<Piece> pieces_;          // beside the request's
   uint64_t memfd_used_ = 0;
   JournalContents contents_;
 };
@@ -93,6 +95,15 @@ Status Mapper::make_memory() {
     return fail(Error::from_errno(fmt::format("making {} bytes of shared memory", size), errno));
   if (::fcntl(memory_.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return fail(Error::from_errno("sealing the shared memory", errno));
+  return {};
+}
+
+// Of each thread's part only a few pages are ever used: with huge pages it would be all of it.
+Status Mapper::map_sparse(AddressSpan& where, int flags, int fd, uint64_t offset) {
+  TRY_STATUS(map_unlocked(where, flags, fd, offset));
+  // A kernel without huge pages does not know it.
+  TRY([[maybe_unused]] int64_t result,
+      caller_.call(SYS_madvise, {where.start.value, where.size, MADV_NOHUGEPAGE}));
   return {};
 }
 
@@ -121,9 +132,9 @@ Status Mapper::map_at(AddressSpan& where, int protection, int flags, int fd, uin
 
 Status Mapper::map_shared(AddressSpan& where, int flags, uint64_t memfd_offset) {
   flags |= MAP_SHARED;
-  if (!shared_.is_open()) return map_unlocked(where, flags, remote_fd_, memfd_offset);
+  if (!shared_.is_open()) return map_sparse(where, flags, remote_fd_, memfd_offset);
   TRY(const int sent, send_fd(process_, caller_, shared_));
-  Status mapped = map_unlocked(where, flags, sent, 0);
+  Status mapped = map_sparse(where, flags, sent, 0);
   TRY_STATUS(caller_.close(sent));
   return mapped;
 }
@@ -133,15 +144,17 @@ Result<AddressSpan> Mapper::find_place(const PieceRequest& piece) {
   const uint64_t size = whole_pages(piece.size);
   const bool is_anywhere = piece.reach.size == 0;
   if (is_anywhere && piece.use != Use::private_data) return AddressSpan{{0}, size};
-  TRY(process::Maps maps, process::Maps::of(process_.pid()));
+  if (!maps_) {
+    TRY(maps_, process::Maps::of(process_.pid()));
+  }
   if (is_anywhere) {
     // A signal handler that runs on a stack of ours may leave it by siglongjmp, which in a program made with
     // _FORTIFY_SOURCE ends it when that is a way down.
     uint64_t random = 0;
     (void)::getrandom(&random, sizeof random, GRND_NONBLOCK);
-    return AddressSpan{find_room_below_stacks(maps, size, random).value_or(ProcessAddr{0}), size};
+    return AddressSpan{find_room_below_stacks(*maps_, size, random).value_or(ProcessAddr{0}), size};
   }
-  auto room = find_room(maps, piece.reach, size);
+  auto room = find_room(*maps_, piece.reach, size, contents_.mappings);
   if (!room)
     return fail(fmt::format("process {} has no free {} KB within 2 GB of {:#x}", process_.pid(), size >> 10,
                             piece.reach.start.value));
@@ -161,7 +174,7 @@ Result<AddressSpan> Mapper::place(const PieceRequest& piece, uint64_t memfd_offs
       TRY_STATUS(map_shared(where, exactly, memfd_offset));
       break;
     case Use::private_data: {
-      TRY_STATUS(map_unlocked(where, exactly | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+      TRY_STATUS(map_sparse(where, exactly | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
       contents_.stacks.push_back(where);
       // No more than that: what lies behind it is the program's.
       const uint64_t wiped = std::min(whole_pages(piece.wiped), where.size);

@@ -135,6 +135,7 @@ Status Deployment::share(Fd memory) {
   if (here == MAP_FAILED) return fail(Error::from_errno("mapping the memory shared with the target", errno));
   // What we fork ourselves, a guardian above all, has no part in it.
   ::madvise(here, size, MADV_DONTFORK);
+  ::madvise(here, size, MADV_NOHUGEPAGE);
   shared_ = {static_cast<uint8_t*>(here), size};
   memory_ = std::move(memory);
   return {};
