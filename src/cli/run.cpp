@@ -156,6 +156,7 @@ int run_command(const ScriptOptions& options) {
     message_sink.write(text);
   };
   request->on_drained = [&] { result_sink.end_batch(); };
+  request->on_finished = [&] { result_sink.flush(); };
   session::LiveNames names;
   std::unique_ptr<view::Output> output;
   if (options.json)

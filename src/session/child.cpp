@@ -1,6 +1,7 @@
 #include "session/child.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 
 namespace uscope::session {
@@ -112,16 +114,30 @@ Child::Child(Child&& other) noexcept
       end_(std::move(other.end_)),
       leash_(std::move(other.leash_)),
       is_at_entry_(other.is_at_entry_),
+      is_left_(other.is_left_),
       name_(std::move(other.name_)),
       file_(std::move(other.file_)),
       status_(other.status_) {}
 
 Child::~Child() {
-  if (pid_ < 0 || status_) return;
+  if (pid_ >= 0) stop();
+}
+
+bool Child::stop() {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPatience = std::chrono::seconds(3);
+  constexpr int kLookAgainMs = 50;  // where nobody tells of its end
+  if (ended()) return true;
+  if (is_left_) return false;
   // Of what is held nothing has run. It may have been told to ignore the milder signal.
   ::kill(pid_, leash_ ? SIGKILL : SIGTERM);
   ::kill(pid_, SIGCONT);
-  ::waitpid(pid_, nullptr, 0);
+  for (const auto give_up = Clock::now() + kPatience; !ended();) {
+    if (Clock::now() >= give_up) return is_left_ = true, false;
+    pollfd source{end_.get(), POLLIN, 0};
+    ::poll(&source, 1, kLookAgainMs);
+  }
+  return true;
 }
 
 Status Child::release() {

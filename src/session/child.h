@@ -38,6 +38,8 @@ class Child {
   Result<bool> hold_at_next_entry(pid_t thread, const std::function<void()>& let_go);
   // Lets it run. An Error says why it could not be executed.
   Status release();
+  // Asks it to end. False: after some seconds it has not; from then on it is left alone.
+  bool stop();
   // Its exit status once it has ended; nothing while it runs.
   std::optional<int> ended();
 
@@ -53,6 +55,7 @@ class Child {
   Fd end_;                      // a pidfd
   std::optional<Leash> leash_;  // while it is held
   bool is_at_entry_ = false;
+  bool is_left_ = false;
   std::string name_, file_;
   std::optional<int> status_;
 };

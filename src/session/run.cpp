@@ -471,6 +471,7 @@ class ScriptRun {
   void prepare_stacks(const ChosenEngine& chosen, codegen::Compiled& compiled, Unwinding& unwinding);
   std::nullopt_t pass(const ChosenEngine& chosen, const std::string& why) const;
   Result<int> finish(Session& session, const ReturnProbes& returns);
+  void end_command();
 
   const RunRequest& request_;
   view::Output& output_;
@@ -521,7 +522,9 @@ Result<int> ScriptRun::run() {
   TRY(const std::vector<ChosenEngine> engines, engines_to_try());
   for (size_t i = 0;; ++i) {
     TRY(std::optional<int> code, run_on(engines[i], i + 1 < engines.size()));
-    if (code) return *code;
+    if (!code) continue;
+    end_command();
+    return *code;
   }
 }
 
@@ -682,7 +685,16 @@ Result<int> ScriptRun::finish(Session& session, const ReturnProbes& returns) {
       report_("WARNING: " + std::to_string(calls) +
               " calls ended in a jump and are not reported: what they returned is not known\n");
   if (auto map = returns.pairing_map()) warn_of_untimed_calls(session, *map, report_);
+  request_.on_finished();
   return session.exit_code();
+}
+
+// All has been shown, and another interrupt need not wait for a command that takes its time.
+void ScriptRun::end_command() {
+  signals_.reset();
+  if (child_ && !child_->stop())
+    report_(fmt::format("uscope: {} (process {}) was asked to end, but goes on: end it by hand\n",
+                        child_->file(), child_->pid()));
 }
 
 }  // namespace

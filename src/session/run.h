@@ -43,7 +43,8 @@ struct RunRequest {
   ScriptMode mode = ScriptMode::Run;
   std::string probe_filter;  // a regular expression over names of test and bench probes; empty: all
   std::function<void()> on_attached = [] {};
-  std::function<void()> on_drained = [] {};  // there is nothing more to write for now
+  std::function<void()> on_drained = [] {};   // there is nothing more to write for now
+  std::function<void()> on_finished = [] {};  // nor later
 };
 
 // Runs until the script exits, the command ends, or a signal comes. Yields the exit code.
