@@ -149,15 +149,22 @@ class Step {
     a.bind(is_code);
   }
 
-  // For naming the frame when the process is gone.
+  // For naming the frame when the process is gone. Another file may have come to lie where one was.
   void note_mapping() {
-    Label known = a.label();
+    Label known = a.label(), differs = a.label();
     a.load(Width::B4, R1, R7, B::kProcess);
     a.store(Width::B8, R10, kKey, R1);
     a.load(Width::B8, R1, R6, F::kStart);
     a.store(Width::B8, R10, kKey + 8, R1);
     lookup(maps_.mappings, R10, kKey);
-    a.jump_if(Cond::Ne, R0, 0, known);
+    a.jump_if(Cond::Eq, R0, 0, differs);
+    for (int32_t word = 0; word < int32_t(sizeof(MappingEntry)); word += 8) {
+      a.load(Width::B8, R1, R0, word);
+      a.load(Width::B8, R2, R6, F::kMapping + word);
+      a.jump_if(Cond::Ne, R1, R2, differs);
+    }
+    a.jump(known);
+    a.bind(differs);
     a.load_map(R1, maps_.mappings);
     a.mov(R2, R10);
     a.alu(Alu::Add, R2, kKey);

@@ -23,6 +23,12 @@ void JitNames::read_more(File& file) {
   if (!fd.is_open() || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
   if (info.st_uid != 0 && file.owner && info.st_uid != *file.owner) return;
   auto size = std::min<uint64_t>(uint64_t(info.st_size), kLargestMap);
+  // Another file, or written anew: by another program that the process has executed.
+  if (info.st_ino != file.inode || size < file.size) {
+    file.map = {};
+    file.size = 0;
+    file.inode = info.st_ino;
+  }
   if (size <= file.size) return;
   std::string text(size - file.size, '\0');
   ssize_t got = ::pread(fd.get(), text.data(), text.size(), off_t(file.size));
@@ -32,7 +38,7 @@ void JitNames::read_more(File& file) {
   file.map.append(std::move(text));
 }
 
-std::optional<JitName> JitNames::find(uint32_t pid, uint64_t address) {
+std::optional<JitName> JitNames::find(uint32_t pid, uint64_t address, uint64_t batch) {
   auto [at, is_new] = files_.try_emplace(pid);
   File& file = at->second;
   if (is_new) {
@@ -44,8 +50,11 @@ std::optional<JitName> JitNames::find(uint32_t pid, uint64_t address) {
       file.owner = info->status.effective_uid;
     }
   }
+  const bool is_looked_at = !is_new && file.batch == batch;
+  if (!is_looked_at) read_more(file);
+  file.batch = batch;
   const image::PerfMapEntry* entry = file.map.find(ProcessAddr{address});
-  if (entry == nullptr) {
+  if (entry == nullptr && is_looked_at) {
     read_more(file);
     entry = file.map.find(ProcessAddr{address});
   }

@@ -11,6 +11,16 @@
 #include "symbols/overloads.h"
 
 namespace uscope::session {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A process may have thousands of mappings: looking at them takes a tenth of the time at most, unless that
+// would mean to wait long.
+constexpr int kWorkForLook = 9;
+constexpr Clock::duration kLookAgain = std::chrono::milliseconds(50);
+
+}  // namespace
 
 void leave_process(std::string& path, std::string& root) {
   if (root.empty() || !path.starts_with(root + "/")) return;
@@ -23,15 +33,28 @@ void leave_process(std::string& path, std::string& root) {
   root.clear();
 }
 
+void LiveNames::look_at(uint32_t pid, Process& process) const {
+  const auto begin = Clock::now();
+  process.batch = batch_;
+  auto maps = process::Maps::of(pid_t(pid));
+  process.is_gone = !maps || maps->all().empty();
+  if (!process.is_gone) process.maps = std::move(*maps);
+  const auto end = Clock::now();
+  process.next_look = end + std::min<Clock::duration>(kWorkForLook * (end - begin), kLookAgain);
+}
+
 const process::Mapping* LiveNames::mapping_of(uint32_t pid, uint64_t address) {
-  ProcessAddr at{address};
-  auto known = maps_.find(pid);
-  if (known != maps_.end())
-    if (const process::Mapping* mapping = known->second.find(at)) return mapping;
-  // Unknown, or mapped since: libraries are loaded while a script runs.
-  auto fresh = process::Maps::of(pid_t(pid));
-  if (!fresh || fresh->all().empty()) return nullptr;
-  return maps_.insert_or_assign(pid, std::move(*fresh)).first->second.find(at);
+  auto [at, is_new] = processes_.try_emplace(pid);
+  Process& process = at->second;
+  const bool looks = is_new || (process.batch != batch_ && Clock::now() >= process.next_look);
+  if (looks) look_at(pid, process);
+  const process::Mapping* found = process.maps.find(ProcessAddr{address});
+  // Mapped since: libraries are loaded while a script runs.
+  if (found == nullptr && !looks && !process.is_gone) {
+    look_at(pid, process);
+    found = process.maps.find(ProcessAddr{address});
+  }
+  return found;
 }
 
 const symbols::ImageSymbols* LiveNames::image_of(uint32_t pid, const process::Mapping& mapping) {
@@ -72,14 +95,25 @@ const std::string& LiveNames::name_of(const symbols::ImageSymbols& image,
 }
 
 std::optional<LiveNames::Spot> LiveNames::spot_of(uint32_t pid, uint64_t address) {
-  if (const process::Mapping* mapping = mapping_of(pid, address)) {
+  const process::Mapping* mapping = mapping_of(pid, address);
+  const bool is_gone = processes_.at(pid).is_gone;
+  // What a stack has led through since we looked last is newer.
+  if (is_gone)
+    if (auto spot = past_spot(pid, address)) return spot;
+  if (mapping != nullptr) {
     // The process may have gone between the two looks at it.
     if (const symbols::ImageSymbols* image = image_of(pid, *mapping)) {
       auto at = image->image_address(mapping->file_offset(ProcessAddr{address}));
       if (!at) return std::nullopt;
       return Spot{image, mapping->path, *at};
     }
+    // Memory of its own; whichever file was there before is not.
+    if (mapping->inode == 0) return std::nullopt;
   }
+  return is_gone ? std::nullopt : past_spot(pid, address);
+}
+
+std::optional<LiveNames::Spot> LiveNames::past_spot(uint32_t pid, uint64_t address) {
   auto past = past_ != nullptr ? past_->find(pid, address) : std::nullopt;
   if (!past || past->image == nullptr) return std::nullopt;
   auto at = past->image->image_address(past->offset);
@@ -112,7 +146,7 @@ void LiveNames::add_inlined(const Spot& spot, ImageAddr inside, std::vector<even
 std::vector<event::Frame> LiveNames::user_frames(uint32_t pid, uint64_t address, bool is_return_address) {
   auto spot = spot_of(pid, address);
   if (!spot) {
-    auto jit = jit_names_.find(pid, is_return_address ? address - 1 : address);
+    auto jit = jit_names_.find(pid, is_return_address ? address - 1 : address, batch_);
     if (!jit) return {};
     return {{jit->name, address - jit->start.value, "[jit]", false}};
   }
@@ -165,7 +199,7 @@ std::vector<event::Frame> LiveNames::kernel_frames(uint64_t address) {
 bool LiveNames::is_user_code(uint32_t pid, uint64_t address) {
   const process::Mapping* mapping = mapping_of(pid, address);
   // A process that is gone cannot be asked: nothing is held against the address.
-  if (mapping == nullptr) return !maps_.contains(pid);
+  if (mapping == nullptr) return processes_.at(pid).is_gone;
   return mapping->perms.execute;
 }
 

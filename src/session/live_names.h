@@ -1,9 +1,10 @@
 // Names for what a running script shows: functions at addresses of live processes, users, times. Implements
-// event's SymbolNames. Keeps the maps of each process and the images it met, so that processes that end
-// meanwhile still have names for what was looked up before; for those never looked at while they lived,
-// PastMappings knows. One thread.
+// event's SymbolNames. Looks at the maps of a process once in each batch of records: what is mapped changes.
+// Keeps the last ones and the images it met, so that processes that end meanwhile still have names for what
+// was looked up before; for those never looked at while they lived, PastMappings knows. One thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,6 +34,7 @@ struct PastMapping {
 class PastMappings {
  public:
   virtual ~PastMappings() = default;
+  virtual void begin_batch() {}
   virtual std::optional<PastMapping> find(uint32_t process, uint64_t address) = 0;
 };
 
@@ -59,6 +61,12 @@ class LiveNames final : public event::SymbolNames {
     probe_functions_.reset();
   }
   void set_options(const NameOptions& options) { options_ = options; }
+  const NameOptions& options() const { return options_; }
+  // Records follow: what was seen of processes before may not hold any more.
+  void begin_batch() {
+    ++batch_;
+    if (past_ != nullptr) past_->begin_batch();
+  }
   // Asked where a process is gone. Null: nobody knows.
   void set_past_mappings(PastMappings* past) { past_ = past; }
   std::optional<std::string> user_name(uint64_t uid) override;
@@ -75,11 +83,21 @@ class LiveNames final : public event::SymbolNames {
     ImageAddr address;
   };
 
+  // A process as it was at the last look.
+  struct Process {
+    process::Maps maps;
+    uint64_t batch = 0;  // of the last look
+    std::chrono::steady_clock::time_point next_look;
+    bool is_gone = false;  // at the last look; the maps are older
+  };
+
+  void look_at(uint32_t pid, Process& process) const;
   const process::Mapping* mapping_of(uint32_t pid, uint64_t address);
   const symbols::ImageSymbols* image_of(uint32_t pid, const process::Mapping& mapping);
   const symbols::ImageSymbols* vdso();
   const std::string& name_of(const symbols::ImageSymbols& image, const symbols::FunctionSymbol& function);
   std::optional<Spot> spot_of(uint32_t pid, uint64_t address);
+  std::optional<Spot> past_spot(uint32_t pid, uint64_t address);
   void set_line(const Spot& spot, ImageAddr inside, bool has_inlined, event::Frame& frame) const;
   void add_inlined(const Spot& spot, ImageAddr inside, std::vector<event::Frame>& frames) const;
 
@@ -90,7 +108,8 @@ class LiveNames final : public event::SymbolNames {
   KernelSymbols kernel_symbols_;
   std::optional<int64_t> clock_offset_;
   std::map<std::pair<uint64_t, std::string>, std::optional<std::string>> cgroup_paths_;
-  std::unordered_map<uint32_t, process::Maps> maps_;
+  uint64_t batch_ = 0;
+  std::unordered_map<uint32_t, Process> processes_;
   std::map<std::pair<dev_t, ino_t>, std::unique_ptr<symbols::ImageSymbols>> images_;
   std::optional<std::unique_ptr<symbols::ImageSymbols>> vdso_;
   std::unordered_map<const symbols::FunctionSymbol*, std::string> function_names_;

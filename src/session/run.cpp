@@ -77,12 +77,13 @@ bool loses_rights(const std::string& file) {
 class Session {
  public:
   Session(const RunRequest& request, const lang::TypedProgram& program, const codegen::Compiled& compiled,
-          engine::Engine& engine, view::Output& output, event::SymbolNames& names, Unwinding& unwinding,
+          engine::Engine& engine, view::Output& output, LiveNames& names, Unwinding& unwinding,
           Signals& signals)
       : request_(request),
         program_(program),
         compiled_(compiled),
         output_(output),
+        names_(names),
         unwinding_(unwinding),
         signals_(signals),
         engine_(engine),
@@ -165,6 +166,7 @@ class Session {
       if (is_part_of_script(record)) reporter_.take(record);
       if (reporter_.exit_code()) engine_.stop_timers();
     };
+    names_.begin_batch();
     TRY(size_t got, engine_.poll(timeout, take));
     unwinding_.keep_up(engine_);
     if (got != 0) request_.on_drained();
@@ -187,6 +189,7 @@ class Session {
   const lang::TypedProgram& program_;
   const codegen::Compiled& compiled_;
   view::Output& output_;
+  LiveNames& names_;
   Unwinding& unwinding_;
   Signals& signals_;
   engine::Engine& engine_;

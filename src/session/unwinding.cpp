@@ -141,7 +141,7 @@ void Unwinding::add_file(const std::string& path, const std::string& root, std::
 void Unwinding::open(Image& image) {
   if (image.is_opened) return;
   image.is_opened = true;
-  auto symbols = symbols::ImageSymbols::open(image.path, image.root);
+  auto symbols = symbols::ImageSymbols::open(image.path, image.root, names_.options().debug_folders);
   if (symbols) image.symbols = std::make_unique<symbols::ImageSymbols>(std::move(*symbols));
 }
 
@@ -200,6 +200,7 @@ Status Unwinding::add_to_engine(engine::Engine& engine, const Image& image) {
 }
 
 Status Unwinding::fill(engine::Engine& engine) {
+  if (inside_ && !maps_) engine.when_libraries_change([this] { remember(*inside_); });
   if (!maps_) return {};
   if (followed_) {
     engine.when_libraries_change([this, &engine] { (void)list_code(engine); });
@@ -237,25 +238,46 @@ bool Unwinding::take(engine::Engine& engine, Bytes record) {
   return true;
 }
 
+const codegen::MappingEntry* Unwinding::past_at(uint64_t process, uint64_t address) const {
+  auto after = past_.upper_bound({process, address});
+  if (after == past_.begin()) return nullptr;
+  --after;
+  return after->first.first == process && address < after->second.end ? &after->second : nullptr;
+}
+
+void Unwinding::read_past() {
+  past_is_read_ = true;
+  (void)engine_->for_each_entry(maps_->mappings, [&](const engine::MapEntry& entry) {
+    codegen::MappingKey key;
+    codegen::MappingEntry value;
+    if (entry.key.size() != sizeof key || entry.values.empty() || entry.values[0].size() != sizeof value)
+      return;
+    std::memcpy(&key, entry.key.data(), sizeof key);
+    std::memcpy(&value, entry.values[0].data(), sizeof value);
+    past_[{key.process, key.start}] = value;
+  });
+  // Where two files lay in turn, nobody knows which one is meant.
+  std::vector<std::pair<uint64_t, uint64_t>> doubtful;
+  for (auto at = past_.begin(); at != past_.end(); ++at)
+    for (auto next = std::next(at);
+         next != past_.end() && next->first.first == at->first.first && next->second.start < at->second.end;
+         ++next) {
+      const codegen::MappingEntry &one = at->second, &other = next->second;
+      if (one.image == other.image && one.start - one.offset == other.start - other.offset) continue;
+      doubtful.push_back(at->first);
+      doubtful.push_back(next->first);
+    }
+  for (const auto& key : doubtful) past_.erase(key);
+}
+
 std::optional<PastMapping> Unwinding::find(uint32_t process, uint64_t address) {
-  auto look = [&]() -> const codegen::MappingEntry* {
-    auto after = past_.upper_bound({process, address});
-    if (after == past_.begin()) return nullptr;
-    --after;
-    return after->first.first == process && address < after->second.end ? &after->second : nullptr;
-  };
-  const codegen::MappingEntry* found = look();
-  if (found == nullptr && engine_ != nullptr && maps_ && !inside_) {
-    (void)engine_->for_each_entry(maps_->mappings, [&](const engine::MapEntry& entry) {
-      codegen::MappingKey key;
-      codegen::MappingEntry value;
-      if (entry.key.size() != sizeof key || entry.values.empty() || entry.values[0].size() != sizeof value)
-        return;
-      std::memcpy(&key, entry.key.data(), sizeof key);
-      std::memcpy(&value, entry.values[0].data(), sizeof value);
-      past_[{key.process, key.start}] = value;
-    });
-    found = look();
+  const bool can_read = engine_ != nullptr && maps_ && !inside_;
+  const bool was_read = past_is_read_;
+  if (can_read && !was_read) read_past();
+  const codegen::MappingEntry* found = past_at(process, address);
+  if (found == nullptr && can_read && was_read) {
+    read_past();
+    found = past_at(process, address);
   }
   if (found == nullptr) found = inherited(address);
   if (found == nullptr) return std::nullopt;

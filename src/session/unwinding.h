@@ -36,7 +36,7 @@ class Unwinding final : public PastMappings {
   // process has mapped. To be called instead of the above.
   void follow(pid_t pid) { followed_ = inside_ = pid; }
 
-  // Of a process whose stacks nobody asks for: what it has mapped now, to name addresses when it is gone.
+  // Of a process whose stacks nobody asks for: what it has mapped, to name addresses when it is gone.
   void remember(pid_t pid);
 
   // Makes the compiled program's maps large enough for the images so far, and some to come.
@@ -51,6 +51,7 @@ class Unwinding final : public PastMappings {
   void keep_up(engine::Engine& engine);
   bool is_following() const { return followed_ && maps_; }
 
+  void begin_batch() override { past_is_read_ = false; }
   // Asks the engine: for processes that are gone.
   std::optional<PastMapping> find(uint32_t process, uint64_t address) override;
 
@@ -66,14 +67,17 @@ class Unwinding final : public PastMappings {
   void add_file(const std::string& path, const std::string& root, std::optional<codegen::ImageKey> key = {});
   // The image's table, appended to rows_ and rules_; the entry says where.
   codegen::ImageEntry read_tables(const std::string& path, const std::string& root);
-  static void open(Image& image);
+  void open(Image& image);
   Status send_tables(engine::Engine& engine, const Image& image);
+  const codegen::MappingEntry* past_at(uint64_t process, uint64_t address) const;
+  void read_past();
   // unwinding_in_process.cpp
   void add_code_of_process();
   Status list_code(engine::Engine& engine);
   Status write_state(engine::Engine& engine);
   void answer(engine::Engine& engine);
   const codegen::MappingEntry* inherited(uint64_t address) const;
+  void clear_past(pid_t pid, const process::Mapping& mapping);
   Status add_to_engine(engine::Engine& engine, const Image& image);
 
   LiveNames& names_;
@@ -87,6 +91,7 @@ class Unwinding final : public PastMappings {
   std::optional<codegen::UnwindMaps> maps_;
   engine::Engine* engine_ = nullptr;
   std::map<std::pair<uint64_t, uint64_t>, codegen::MappingEntry> past_;  // by process and start
+  bool past_is_read_ = false;                                            // since the batch began
 
   std::optional<pid_t> followed_,
       inside_;                            // the process that the engine is inside of, whether followed or not

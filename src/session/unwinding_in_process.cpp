@@ -53,12 +53,24 @@ const codegen::MappingEntry* Unwinding::inherited(uint64_t address) const {
   return !followed_ || (range != code_.end() && range->since == 1) ? &mapping : nullptr;
 }
 
+// What lay there before is gone.
+void Unwinding::clear_past(pid_t pid, const process::Mapping& mapping) {
+  auto first = past_.lower_bound({uint64_t(pid), mapping.start.value});
+  if (first != past_.begin()) {
+    auto before = std::prev(first);
+    if (before->first.first == uint64_t(pid) && mapping.start.value < before->second.end) first = before;
+  }
+  past_.erase(first, past_.lower_bound({uint64_t(pid), mapping.end.value}));
+}
+
 void Unwinding::remember(pid_t pid) {
   inside_ = pid;
   auto maps = process::Maps::of(pid);
   if (!maps) return;
   for (const process::Mapping& mapping : maps->all()) {
-    if (!mapping.perms.execute || mapping.inode == 0) continue;
+    if (!mapping.perms.execute) continue;
+    clear_past(pid, mapping);
+    if (mapping.inode == 0) continue;
     auto path = process::path_to_mapped_file(pid, mapping);
     if (!path) continue;
     const ImageKey key = key_of(mapping);
@@ -87,6 +99,7 @@ Status Unwinding::list_code(engine::Engine& engine) {
   std::vector<CodeRange> code;
   for (const process::Mapping& mapping : maps->all()) {
     if (!mapping.perms.execute || code.size() == codegen::kMostCodeRanges) continue;
+    clear_past(*followed_, mapping);
     CodeRange range{mapping.start.value, mapping.end.value, mapping.offset.value};
     auto image = std::ranges::find(images_, key_of(mapping), &Image::key);
     range.is_file = mapping.inode != 0 ? 1 : 0;
