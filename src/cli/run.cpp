@@ -164,6 +164,7 @@ int run_command(const ScriptOptions& options) {
   else
     output = std::make_unique<view::TextOutput>(results, messages, names);
   request->on_attached = [&] {
+    result_sink.end_batch();  // whoever waits for the line that tells of it shall not wait for a probe's hit
     // bpftrace's test suite waits for this line, whatever the format and wherever results go.
     if (::getenv("__BPFTRACE_NOTIFY_PROBES_ATTACHED") == nullptr) return;
     result_sink.flush();

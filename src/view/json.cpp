@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <unordered_map>
 
 #include "event/render.h"
 #include "view/failure_text.h"
@@ -157,6 +158,66 @@ std::string_view type_of(const Value& value) {
   return "map";
 }
 
+// A part of a key with what its usual text leaves out.
+void append_whole_part(std::string& out, const Value& part, event::SymbolNames& names) {
+  if (auto* text = part.get_if<std::string>()) {
+    out += '"';
+    event::append_bytes(out, *text, event::BytesStyle::Escaped);
+    out += '"';
+    return;
+  }
+  event::append_key(out, part, names, event::Spacing::Compact);
+  auto to = std::back_inserter(out);
+  if (auto* symbol = part.get_if<event::Symbol>()) {
+    if (!symbol->is_kernel) fmt::format_to(to, " (process {})", symbol->pid);
+    fmt::format_to(to, " (0x{:x})", symbol->address);
+  } else if (auto* stack = part.get_if<event::Stack>()) {
+    if (!stack->is_kernel) fmt::format_to(to, "(process {})", stack->pid);
+  }
+}
+
+std::string whole_key(const Value& key, event::SymbolNames& names) {
+  std::string out;
+  auto* tuple = key.get_if<event::Tuple>();
+  if (tuple == nullptr) {
+    append_whole_part(out, key, names);
+    return out;
+  }
+  for (const Value& part : tuple->elements) {
+    if (!out.empty()) out += ',';
+    append_whole_part(out, part, names);
+  }
+  return out;
+}
+
+// The keys of a map as JSON strings, no two of them the same: of equal ones a reader keeps the last.
+std::vector<std::string> json_keys(const std::vector<const event::MapEntry*>& entries,
+                                   event::SymbolNames& names) {
+  std::vector<std::string> keys;
+  std::unordered_map<std::string, size_t> uses;
+  std::string text;
+  for (const event::MapEntry* entry : entries) {
+    text.clear();
+    if (entry->key) event::append_key(text, *entry->key, names, event::Spacing::Compact);
+    keys.emplace_back();
+    append_json_string(keys.back(), text);
+    ++uses[keys.back()];
+  }
+  if (uses.size() == keys.size()) return keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!entries[i]->key || uses[keys[i]] == 1) continue;
+    const std::string whole = whole_key(*entries[i]->key, names);
+    std::string key;
+    append_json_string(key, whole);
+    for (size_t number = 1; ++uses[key] > 1; ++number) {
+      key.clear();
+      append_json_string(key, fmt::format("{} ({})", whole, number));
+    }
+    keys[i] = std::move(key);
+  }
+  return keys;
+}
+
 void append_place(std::string& line, std::string_view where) {
   Place place = parse_place(where);
   line += ", \"filename\": ";
@@ -197,15 +258,10 @@ void JsonOutput::map(const event::MapContents& map, uint64_t top, uint64_t divis
   std::string line = fmt::format("{{\"type\": \"{}\", \"data\": {{", type_of(entries.front()->value));
   append_json_string(line, map.name);
   line += is_keyed ? ": {" : ": ";
-  std::string key;
+  const std::vector<std::string> keys = is_keyed ? json_keys(entries, names_) : std::vector<std::string>();
   for (size_t i = 0; i < entries.size(); ++i) {
     if (i != 0) line += ", ";
-    if (is_keyed && entries[i]->key) {
-      key.clear();
-      event::append_key(key, *entries[i]->key, names_, event::Spacing::Compact);
-      append_json_string(line, key);
-      line += ": ";
-    }
+    if (is_keyed) line.append(keys[i]).append(": ");
     if (divisor > 1 || last_epoch != 0) {
       append_value(line, within_window(divided(entries[i]->value, divisor), last_epoch));
     } else {

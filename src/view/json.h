@@ -1,5 +1,6 @@
 // Output as programs read it: a JSON object a line, with bpftrace's keys. Always valid JSON: bytes that are
-// no UTF-8 become U+FFFD, and integers that a double cannot hold become strings, as bpftrace has it.
+// no UTF-8 become U+FFFD, and integers that a double cannot hold become strings, as bpftrace has it. Keys of
+// one map that have the same text are shown with what tells them apart.
 #pragma once
 
 #include "view/output.h"

@@ -110,6 +110,27 @@ TEST(Json, SpacesInKeysStay) {
             "{\"type\": \"map\", \"data\": {\"@k\": {\"a b,1\": 3}}}\n");
 }
 
+// bpftrace writes the same key twice, and a reader keeps one of the two.
+TEST(Json, KeysWithTheSameTextAreToldApart) {
+  auto pair = [](const char* a, const char* b) { return Value{Tuple{{text_value(a), text_value(b)}}}; };
+  EXPECT_EQ(shown_map({"@k",
+                       {{pair("a,b", "c"), signed_value(1)},
+                        {pair("a", "b,c"), signed_value(2)},
+                        {pair("x", "y"), signed_value(3)}}}),
+            "{\"type\": \"map\", \"data\": {\"@k\": {\"\\\"a,b\\\",\\\"c\\\"\": 1, "
+            "\"\\\"a\\\",\\\"b,c\\\"\": 2, \"x,y\": 3}}}\n");
+  auto at = [](uint32_t pid) { return Value{event::Symbol{0x10, pid, 0, false}}; };
+  EXPECT_EQ(shown_map({"@u", {{at(7), signed_value(1)}, {at(8), signed_value(2)}}}),
+            "{\"type\": \"map\", \"data\": {\"@u\": {\"0x10 (process 7) (0x10)\": 1, "
+            "\"0x10 (process 8) (0x10)\": 2}}}\n");
+  // What JSON cannot hold.
+  EXPECT_EQ(shown_map({"@s", {{text_value("\xfe"), signed_value(1)}, {text_value("\xff"), signed_value(2)}}}),
+            "{\"type\": \"map\", \"data\": {\"@s\": {\"\\\"\\\\xfe\\\"\": 1, \"\\\"\\\\xff\\\"\": 2}}}\n");
+  Value twice{event::Username{7}};
+  EXPECT_EQ(shown_map({"@n", {{twice, signed_value(1)}, {twice, signed_value(2)}}}),
+            "{\"type\": \"map\", \"data\": {\"@n\": {\"7 (1)\": 1, \"7 (2)\": 2}}}\n");
+}
+
 TEST(Json, Aggregates) {
   EXPECT_EQ(shown_map({"@a", {{std::nullopt, Value{event::Average{event::Integer{3}}}}}}),
             "{\"type\": \"stats\", \"data\": {\"@a\": 3}}\n");
