@@ -1,5 +1,7 @@
 #include "codegen/layout_of.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace uscope::codegen {
@@ -11,6 +13,8 @@ using lang::TypeKind;
 
 // Structs of structs end; what a hostile or broken type source says may not.
 constexpr int kMaxDepth = 16;
+// Unions inside each other may have any number of members in little room.
+constexpr size_t kMostParts = 100'000;
 
 Layout::Kind kind_of(TypeKind kind) {
   switch (kind) {
@@ -107,9 +111,6 @@ Placed place_fields(const Type& type) {
 
 bool has_fields(const Type& type) { return type.is(TypeKind::kTuple) || type.is(TypeKind::kRecord); }
 
-Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang::TypeSource* types,
-                 int depth);
-
 Layout::StackStyle style_of(lang::StackMode mode) {
   switch (mode) {
     case lang::StackMode::kPerf:
@@ -123,49 +124,79 @@ Layout::StackStyle style_of(lang::StackMode mode) {
   }
 }
 
-// A field as it lies in the traced program.
-event::Field struct_field(const lang::TypeField& field, const lang::TypedProgram& program,
-                          const lang::TypeSource* types, int depth) {
-  event::Field out{field.name, layout_at(field.type, program, types, depth), field.offset, field.bit_offset,
-                   field.bit_width};
+// Makes one layout, with all that is in it.
+class LayoutMaker {
+ public:
+  LayoutMaker(const lang::TypedProgram& program, const lang::TypeSource* types)
+      : program_(program), types_(types) {}
+
+  Result<Layout> run(const Type& type) {
+    Layout out = layout_at(type, 0);
+    if (!problem_.empty()) return fail(problem_);
+    return out;
+  }
+
+ private:
+  Layout layout_at(const Type& type, int depth);
+  // A field as it lies in the traced program.
+  event::Field struct_field(const lang::TypeField& field, int depth);
+  void add_members(const Type& type, int depth, Layout& out);
+
+  const lang::TypedProgram& program_;
+  const lang::TypeSource* types_;
+  size_t parts_ = 0;
+  std::string problem_;
+};
+
+event::Field LayoutMaker::struct_field(const lang::TypeField& field, int depth) {
+  event::Field out{field.name, layout_at(field.type, depth), field.offset, field.bit_offset, field.bit_width};
   out.layout.size = user_size(field.type);
   return out;
 }
 
-Layout layout_at(const Type& type, const lang::TypedProgram& program, const lang::TypeSource* types,
-                 int depth) {
+void LayoutMaker::add_members(const Type& type, int depth, Layout& out) {
+  auto known = find_struct(type, program_, types_);
+  if (!known) {
+    problem_ = fmt::format("{}: what it holds cannot be told", type.spell());
+    return;
+  }
+  parts_ += known->fields.size();
+  if (parts_ > kMostParts) problem_ = fmt::format("{} holds more than can be shown", type.spell());
+  if (!problem_.empty()) return;
+  for (const lang::TypeField& field : known->fields) out.fields.push_back(struct_field(field, depth));
+}
+
+Layout LayoutMaker::layout_at(const Type& type, int depth) {
   Layout out;
   out.kind = kind_of(type.kind());
   out.size = size_of(type);
   out.is_signed = type.is_signed();
-  if (type.is(TypeKind::kFloat) && program.settings.as_bpftrace) out.kind = Layout::Kind::None;
-  if (depth > kMaxDepth) return out;
+  if (type.is(TypeKind::kFloat) && program_.settings.as_bpftrace) out.kind = Layout::Kind::None;
+  if (depth > kMaxDepth || !problem_.empty()) return out;
   // Only what str() gives without a length is as long as that.
-  if (type.is(TypeKind::kString) && type.size() == program.settings.max_strlen + 1)
-    out.trailer = program.settings.str_trunc_trailer;
+  if (type.is(TypeKind::kString) && type.size() == program_.settings.max_strlen + 1)
+    out.trailer = program_.settings.str_trunc_trailer;
   if (type.is_stack()) out.stack_style = style_of(type.stack_mode());
   if (has_fields(type)) {
     auto offsets = field_offsets(type);
     for (size_t i = 0; i < offsets.size(); i++) {
       const lang::TypeField& field = type.fields()[i];
-      out.fields.push_back({field.name, layout_at(field.type, program, types, depth + 1), offsets[i]});
+      out.fields.push_back({field.name, layout_at(field.type, depth + 1), offsets[i]});
     }
   } else if (type.is(TypeKind::kArray)) {
     out.count = type.count();
-    event::Field element{"", layout_at(type.element(), program, types, depth + 1)};
+    event::Field element{"", layout_at(type.element(), depth + 1)};
     if (type.count() > 0) element.layout.size = type.size() / type.count();
     out.fields.push_back(std::move(element));
   } else if (type.is(TypeKind::kStruct)) {
     out.name = type.name();
-    if (auto known = find_struct(type, program, types))
-      for (const lang::TypeField& field : known->fields)
-        out.fields.push_back(struct_field(field, program, types, depth + 1));
+    add_members(type, depth + 1, out);
   } else if (type.is(TypeKind::kEnum)) {
     out.name = type.name();
-    const auto* own = program.c_types.enumerators(type.name());
-    for (const auto& each : own     ? *own
-                            : types ? types->enumerators(type.name())
-                                    : std::vector<lang::Enumerator>())
+    const auto* own = program_.c_types.enumerators(type.name());
+    for (const auto& each : own      ? *own
+                            : types_ ? types_->enumerators(type.name())
+                                     : std::vector<lang::Enumerator>())
       out.enumerators.emplace_back(each.value, each.name);
   }
   return out;
@@ -192,13 +223,13 @@ Type plain_type(const Type& type) {
   return Type::integer(64, type.is_signed() && !type.is(TypeKind::kCount));
 }
 
-Layout layout_of(const Type& type, const lang::TypedProgram& program, const lang::TypeSource* types) {
-  return layout_at(type, program, types, 0);
+Result<Layout> layout_of(const Type& type, const lang::TypedProgram& program, const lang::TypeSource* types) {
+  return LayoutMaker(program, types).run(type);
 }
 
-Layout value_layout(const lang::MapInfo& map, const lang::TypedProgram& program,
-                    const lang::TypeSource* types) {
-  Layout out = layout_of(map.value, program, types);
+Result<Layout> value_layout(const lang::MapInfo& map, const lang::TypedProgram& program,
+                            const lang::TypeSource* types) {
+  TRY(Layout out, layout_of(map.value, program, types));
   out.hist_bits = uint32_t(map.hist_bits);
   out.lhist_min = map.lhist_min;
   out.lhist_max = map.lhist_max;

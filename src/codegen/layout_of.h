@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/result.h"
 #include "event/layout.h"
 #include "lang/type_source.h"
 #include "lang/typed_program.h"
@@ -26,12 +27,13 @@ uint64_t user_size(const lang::Type& type);
 // What an aggregate or a plain value reads as in an expression.
 lang::Type plain_type(const lang::Type& type);
 
-// `types` (may be null) knows the structs that the script does not define itself.
-event::Layout layout_of(const lang::Type& type, const lang::TypedProgram& program,
-                        const lang::TypeSource* types);
+// `types` (may be null) knows the structs that the script does not define itself. An Error if the type holds
+// too much, or what is not known.
+Result<event::Layout> layout_of(const lang::Type& type, const lang::TypedProgram& program,
+                                const lang::TypeSource* types);
 // The value of a map, with what its aggregation was asked for.
-event::Layout value_layout(const lang::MapInfo& map, const lang::TypedProgram& program,
-                           const lang::TypeSource* types);
+Result<event::Layout> value_layout(const lang::MapInfo& map, const lang::TypedProgram& program,
+                                   const lang::TypeSource* types);
 // The layout of a struct or union, from the script or from the program; nothing if neither has it.
 std::optional<lang::StructLayout> find_struct(const lang::Type& type, const lang::TypedProgram& program,
                                               const lang::TypeSource* types);

@@ -104,7 +104,7 @@ void CodeGenerator::print_format(const Expr& expr, const lang::Call& node, event
     types.push_back(std::move(type));
   }
   Type tuple = Type::tuple(types);
-  format.arguments = unit_.layout(tuple);
+  format.arguments = unit_.layout(tuple, expr.span);
   uint64_t size = size_of(tuple);
   Place record = begin_record(RecordKind::Printf, unit_.add_format(std::move(format)), size);
   auto offsets = field_offsets(tuple);
@@ -138,7 +138,7 @@ void CodeGenerator::print(const Expr& expr, const lang::Call& node) {
   Type type = plain_type(value.type);
   uint64_t size = size_of(type);
   if (type.is_aggregate() || size == 0) return unsupported(expr.span, "print() of " + type.spell());
-  uint32_t number = unit_.add_value(unit_.layout(type));
+  uint32_t number = unit_.add_value(unit_.layout(type, expr.span));
   if (auto entry = entry_with_header(value)) {
     write_header(*entry, RecordKind::PrintValue, number);
     return send(*entry, kHeader + size);

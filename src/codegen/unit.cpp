@@ -58,7 +58,7 @@ const Unit::ScriptMap& Unit::script_map(const std::string& name) {
   map.info = &info;
   MapKind kind = map_kind(info);
   map.is_per_cpu = kind == MapKind::PerCpuHash || kind == MapKind::PerCpuLruHash;
-  event::Layout value = value_layout(info, typed, inputs.types);
+  event::Layout value = checked(value_layout(info, typed, inputs.types), info.span);
   map.value_size = info.value.is_aggregate() ? event::value_size(value) : size_of(info.value);
   if (info.value.is_aggregate()) value.size = map.value_size;
   if (info.key) map.key_size = size_of(*info.key);
@@ -71,7 +71,7 @@ const Unit::ScriptMap& Unit::script_map(const std::string& name) {
                              uint32_t(map.value_size), uint32_t(std::min<uint64_t>(entries, UINT32_MAX))});
   map.plan_map = uint32_t(out.plan.maps.size());
   event::MapPlan plan{name, map.program_map, std::nullopt, std::move(value), map.is_per_cpu};
-  if (info.key) plan.key = layout(*info.key);
+  if (info.key) plan.key = layout(*info.key, info.span);
   out.plan.maps.push_back(std::move(plan));
   return map;
 }
@@ -206,6 +206,14 @@ void Unit::problem(lang::Span span, const std::string& message) {
   if (inputs.diagnostics && !std::exchange(said_in_probe_, true)) inputs.diagnostics->error(span, message);
 }
 
-event::Layout Unit::layout(const lang::Type& type) const { return layout_of(type, typed, inputs.types); }
+event::Layout Unit::checked(Result<event::Layout> layout, lang::Span span) {
+  if (layout) return std::move(*layout);
+  problem(span, layout.error().message());
+  return {};
+}
+
+event::Layout Unit::layout(const lang::Type& type, lang::Span span) {
+  return checked(layout_of(type, typed, inputs.types), span);
+}
 
 }  // namespace uscope::codegen

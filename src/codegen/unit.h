@@ -58,7 +58,8 @@ class Unit {
   void begin_probe() { said_in_probe_ = false; }
   const std::optional<Error>& first_problem() const { return problem_; }
 
-  event::Layout layout(const lang::Type& type) const;
+  // For what stands at `span`, where it is said if there is none.
+  event::Layout layout(const lang::Type& type, lang::Span span);
 
   const lang::TypedProgram& typed;
   const Inputs& inputs;
@@ -66,6 +67,7 @@ class Unit {
 
  private:
   uint32_t add_map(MapSpec spec);
+  event::Layout checked(Result<event::Layout> layout, lang::Span span);
   uint32_t add_error(event::HelperErrorPlace error);
 
   std::map<std::string, ScriptMap> script_maps_;

@@ -8,6 +8,8 @@ namespace {
 
 using Kind = Type::Kind;
 constexpr int max_depth = 16;
+// Unions inside each other may have any number of members in little room.
+constexpr size_t max_steps = 100'000;
 constexpr uint32_t rax = 0, rdx = 1, rcx = 2, rsi = 4, rdi = 5, rsp = 7, r8 = 8, r9 = 9, xmm0 = 17;
 constexpr std::array<uint32_t, 6> integer_registers = {rdi, rsi, rdx, rcx, r8, r9};
 constexpr size_t vector_registers = 8;
@@ -43,9 +45,14 @@ class Classifier {
 
   Classified classify(TypeId id) {
     result_ = {};
+    steps_ = 0;
     const Type& type = peel(id);
     result_.size = type.kind == Kind::Unspecified ? 8 : type.size;
     result_.alignment = alignment_of(type, 0);
+    if (steps_ > max_steps) {
+      add(0, Class::Unknown);
+      return result_;
+    }
     if (is_class(type)) {
       if (type.is_declaration || !type.passed_by_reference) {
         add(0, Class::Unknown);
@@ -96,7 +103,7 @@ class Classifier {
 
   uint64_t alignment_of(const Type& type, int depth) {
     uint64_t natural = 1;
-    if (depth > max_depth) return 1;
+    if (depth > max_depth || ++steps_ > max_steps) return 1;
     if (is_class(type)) {
       for (const Member& member : type.members) {
         if (!member.is_static) natural = std::max(natural, alignment_of(peel(member.type), depth + 1));
@@ -114,7 +121,7 @@ class Classifier {
   }
 
   bool holds_wide_vector(const Type& type, int depth) {
-    if (depth > max_depth) return true;
+    if (depth > max_depth || ++steps_ > max_steps) return true;
     if (type.kind == Kind::Array)
       return type.is_vector ? type.size > 16 : holds_wide_vector(peel(type.target), depth + 1);
     return is_class(type) && std::ranges::any_of(type.members, [&](const Member& member) {
@@ -129,7 +136,7 @@ class Classifier {
   }
 
   void visit(const Type& type, uint64_t offset, int depth) {
-    if (depth > max_depth) return add(0, Class::Unknown);
+    if (depth > max_depth || ++steps_ > max_steps) return add(0, Class::Unknown);
     switch (type.kind) {
       case Kind::Bool:
       case Kind::Integer:
@@ -236,6 +243,7 @@ class Classifier {
   const TypeLookup& lookup_;
   Compiler compiler_;
   Classified result_;
+  size_t steps_ = 0;
 };
 
 LocPiece register_piece(uint32_t number, uint64_t bytes) {

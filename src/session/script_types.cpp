@@ -21,6 +21,8 @@ using Kind = image::Type::Kind;
 constexpr int deepest_type = 32;
 // Anonymous structs and base classes inside each other.
 constexpr int deepest_part = 12;
+// Members that are reached through those. Broken debug info may have a class inherit itself, several times.
+constexpr size_t most_reached = 50'000;
 // Behind the name of a kernel's struct where the traced program has one of that name.
 constexpr std::string_view kernel_mark = " (kernel)";
 
@@ -227,8 +229,10 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
   return lang::Type::void_type();
 }
 
-ReachedMembers ScriptTypes::members_of(const Named& named, int depth) const {
+ReachedMembers ScriptTypes::members_of(const Named& named, int depth, size_t& count) const {
   ReachedMembers reached;
+  if (depth > 0) count += named.table->type(named.type).members.size();
+  if (count > most_reached) return reached;
   for (const Member& member : named.table->type(named.type).members) {
     if (member.is_static) reached.hide(member.name);
     if (member.is_static || member.is_virtual_base) continue;
@@ -241,7 +245,7 @@ ReachedMembers ScriptTypes::members_of(const Named& named, int depth) const {
                     : member.is_embedded ? PartKind::Embedded
                                          : PartKind::Anonymous;
     if (auto part = find_record(inner.name()))
-      reached.add_part(members_of(*part, depth + 1), kind, member.name, member.offset);
+      reached.add_part(members_of(*part, depth + 1, count), kind, member.name, member.offset);
   }
   reached.settle();
   return reached;
@@ -331,7 +335,10 @@ std::optional<lang::StructLayout> ScriptTypes::find_struct(std::string_view name
   layout.name = name;
   layout.size = type.size;
   layout.alignment = std::max<uint64_t>(type.alignment, 1);
-  members_of(*named, 0).fill(layout);
+  size_t count = 0;
+  ReachedMembers members = members_of(*named, 0, count);
+  if (count > most_reached) return std::nullopt;
+  members.fill(layout);
   return layout;
 }
 

@@ -68,7 +68,8 @@ class ScriptTypes final : public lang::TypeSource {
                                       const lang::AttachSpec& probe) const;
   lang::Type to_type(const symbols::ImageSymbols& image, image::TypeId id) const;
   lang::Type to_type(const TypeTable& table, image::TypeId id, int depth = 0) const;
-  ReachedMembers members_of(const Named& named, int depth) const;
+  // `count` is of those inside its parts, and too large if they are not all there.
+  ReachedMembers members_of(const Named& named, int depth, size_t& count) const;
   // A struct, class or union, also by the name of a typedef.
   std::optional<Named> find_record(std::string_view name) const;
   // Of a struct, union or enum: the name by which it is found again. Types of one name that differ get a mark

@@ -6,6 +6,8 @@ namespace uscope::image::dwarf {
 namespace {
 
 constexpr int max_depth = 16;
+// Broken debug info may have a class inherit itself, several times.
+constexpr size_t max_classes = 100'000;
 
 bool is_class(const Die& die) {
   return die.tag() == DW_TAG_class_type || die.tag() == DW_TAG_structure_type ||
@@ -46,8 +48,9 @@ bool copies(const Die& method, const Die& owner) {
   return own && count == 1;
 }
 
-std::optional<bool> judge(const Die& die, int depth) {
-  if (depth > max_depth || die.flag(DW_AT_declaration)) return {};
+// `judged` counts the classes that were looked at.
+std::optional<bool> judge(const Die& die, int depth, size_t& judged) {
+  if (depth > max_depth || ++judged > max_classes || die.flag(DW_AT_declaration)) return {};
   if (auto convention = die.number(DW_AT_calling_convention)) {
     if (*convention == DW_CC_pass_by_reference) return true;
     if (*convention == DW_CC_pass_by_value) return false;
@@ -72,7 +75,7 @@ std::optional<bool> judge(const Die& die, int depth) {
       by_reference |= child.tag() == DW_TAG_inheritance && child.number(DW_AT_virtuality).value_or(0) != 0;
       Die type = peel(child.reference(DW_AT_type));
       if (type && is_class(type)) {
-        auto inner = judge(type, depth + 1);
+        auto inner = judge(type, depth + 1, judged);
         by_reference |= inner.value_or(false);
         unknown |= !inner;
       }
@@ -86,6 +89,9 @@ std::optional<bool> judge(const Die& die, int depth) {
 
 }  // namespace
 
-std::optional<bool> is_passed_by_reference(const Die& class_die) { return judge(class_die, 0); }
+std::optional<bool> is_passed_by_reference(const Die& class_die) {
+  size_t judged = 0;
+  return judge(class_die, 0, judged);
+}
 
 }  // namespace uscope::image::dwarf

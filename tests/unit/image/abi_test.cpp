@@ -84,6 +84,14 @@ TEST(SysvAbi, splits_small_structs_by_eightbytes) {
             (Texts{"rdi", "rsi", "rdx", "rcx", "r8", "[rsp+8]", "r9"}));
 }
 
+TEST(SysvAbi, gives_up_on_what_has_too_many_parts) {
+  Types t;
+  TypeId i = t.scalar(Kind::Integer, 4), inner = i;
+  for (int level = 0; level < 15; level++)
+    inner = t.structure(std::vector<std::pair<TypeId, uint64_t>>(8, {inner, 0}), 4);
+  EXPECT_EQ(spelled(sysv_parameters({i, inner, i}, {}, t.lookup())), (Texts{"rdi", "unknown", "unknown"}));
+}
+
 TEST(SysvAbi, passes_large_results_and_difficult_classes_by_hidden_pointers) {
   Types t;
   TypeId i = t.scalar(Kind::Integer, 4), l = t.scalar(Kind::Integer, 8);
