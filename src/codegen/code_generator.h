@@ -99,6 +99,7 @@ class CodeGenerator {
   void block(const lang::Block& block);       // a value that it ends with is discarded
   void statements(const lang::Block& block);  // all but that value
   void statement(const lang::Stmt& stmt);
+  bool has_room(lang::Span span);  // for more code; else that is said
   void set_variable(uint32_t slot, const Expr& value);
   void assign_variable(const lang::Stmt& stmt, const lang::AssignVariable& node);
   void loop(lang::Span span, const std::function<void(Label out)>& condition, const lang::Block& body,
@@ -316,6 +317,7 @@ class CodeGenerator {
   lang::Span reading_;                  // what a read of memory is for, should it fail
   uint64_t loop_weight_ = 0;            // instructions that the verifier walks in the loops so far
   uint64_t loop_branches_ = 0;          // branches among them
+  size_t steps_ = 0;                    // statements, calls and unrolled rounds so far
 };
 
 }  // namespace uscope::codegen

@@ -24,6 +24,9 @@ constexpr uint64_t kMinRounds = 4;
 constexpr uint64_t kMaxBranches = 8192 - 1024, kInnerLoopBranches = 256;
 constexpr uint64_t kUncheckedRounds = 1u << 23;
 constexpr size_t kMaxCallDepth = 8;
+// Loops that are unrolled and functions that are inlined, inside each other, make any amount of code of a few
+// lines. The kernel takes a million instructions.
+constexpr size_t kMostInstructions = 1'000'000, kMostSteps = 1'000'000;
 
 }  // namespace
 
@@ -36,7 +39,14 @@ void CodeGenerator::block(const lang::Block& block) {
   if (block.value) discard(*block.value);
 }
 
+bool CodeGenerator::has_room(lang::Span span) {
+  if (++steps_ <= kMostSteps && asm_.size() <= kMostInstructions) return true;
+  unit_.problem(span, "what is unrolled and inlined here is more code than the kernel takes");
+  return false;
+}
+
 void CodeGenerator::statement(const lang::Stmt& stmt) {
+  if (!has_room(stmt.span)) return;
   Temporaries temporaries(frame_);
   if (const auto* node = stmt.as<lang::ExprStmt>()) return discard(*node->expression);
   if (const auto* node = stmt.as<lang::Discard>()) return discard(*node->expression);
@@ -197,7 +207,7 @@ void CodeGenerator::unroll(const lang::Unroll& node) {
   const auto* count = node.count->as<lang::IntLiteral>();
   if (!count) return unsupported(node.count->span, "this count");
   Label out = asm_.label();
-  for (uint64_t i = 0; i < std::min<uint64_t>(count->value, 100); i++) {
+  for (uint64_t i = 0; i < std::min<uint64_t>(count->value, 100) && has_room(node.count->span); i++) {
     Label next = asm_.label();
     scopes_.back().loops.push_back({out, next});
     block(node.body);
@@ -225,6 +235,7 @@ Place CodeGenerator::call_function(const Expr& expr, const lang::Call& node,
     unsupported(expr.span, "a function that calls itself");
     return {};
   }
+  if (!has_room(expr.span)) return {};
   uint64_t result_size = std::max<uint64_t>(8, size_of(function.result));
   Place result = frame_.allocate(result_size);
   clear(result, result_size);
