@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -53,6 +54,15 @@ void on_sigbus(int) {
   ::_exit(1);
 }
 
+// A file that is opened later must not get the number of a standard stream that we were started without. The
+// commands that we start are without it, too.
+void open_standard_streams() {
+  for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;) {
+    fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd > STDERR_FILENO) ::close(fd);
+  }
+}
+
 // An option, or a script's file: named as one, or there.
 bool is_script(std::string_view first) {
   return first.starts_with('-') || first.ends_with(".bt") || first.find('/') != first.npos ||
@@ -98,6 +108,7 @@ std::string help_text() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   ::signal(SIGBUS, on_sigbus);
   Arguments args(const_cast<const char* const*>(argv), size_t(argc));
   Persona persona = argc > 0 ? persona_of(argv[0]) : Persona::Uscope;

@@ -1,6 +1,7 @@
 #include "cli/output.h"
 
 #include <CLI/CLI.hpp>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,11 @@ int write_output(std::string_view text) {
   while (!text.empty()) {
     ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {
+      pollfd output{STDOUT_FILENO, POLLOUT, 0};
+      ::poll(&output, 1, -1);
+      continue;
+    }
     if (written < 0 && errno == EPIPE) return 0;
     if (written < 0) return report(Error::from_errno("writing the output", errno));
     text.remove_prefix(size_t(written));

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "cli/output.h"
+#include "cli/sink.h"
 #include "process/info.h"
 #include "session/live_names.h"
 #include "view/json.h"
@@ -20,8 +21,6 @@
 
 namespace uscope::cli {
 namespace {
-
-constexpr size_t kFullBuffer = 64 << 10;
 
 // As the compiler's own messages look.
 int report_script(const Error& error) {
@@ -36,47 +35,6 @@ Result<std::string> script_text(const std::string& file) {
   if (!opened.is_open()) return fail("failed to open file '" + file + "': " + std::strerror(errno));
   return read_text_file(file);
 }
-
-// Each event is one write, unless all is to be written in large pieces.
-class Sink {
- public:
-  Sink(int fd, Buffering buffering) : fd_(fd), buffering_(buffering) {}
-  ~Sink() { flush(); }
-  Sink(const Sink&) = delete;
-  Sink& operator=(const Sink&) = delete;
-
-  void write(std::string_view text) {
-    if (buffering_ == Buffering::None) return put(text);
-    kept_ += text;
-    if (kept_.size() >= kFullBuffer) flush();
-  }
-  void flush() {
-    put(kept_);
-    kept_.clear();
-  }
-  // What came at once is written at once: a system call for every event would cost more than the event.
-  void end_batch() {
-    if (buffering_ == Buffering::Line) flush();
-  }
-
- private:
-  void put(std::string_view text) {
-    while (!text.empty()) {
-      ssize_t written = ::write(fd_, text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      // Whoever read this has gone: end in good order, as an interrupt would.
-      if (written < 0) {
-        ::kill(::getpid(), SIGTERM);
-        return;
-      }
-      text.remove_prefix(size_t(written));
-    }
-  }
-
-  int fd_;
-  Buffering buffering_;
-  std::string kept_;
-};
 
 // Blocked, not ignored: a command of -c or system() would inherit that through exec.
 void block_sigpipe() {
@@ -156,7 +114,15 @@ int run_command(const ScriptOptions& options) {
     message_sink.write(text);
   };
   request->on_drained = [&] { result_sink.end_batch(); };
-  request->on_finished = [&] { result_sink.flush(); };
+  request->on_interrupted = [&] {
+    result_sink.stop_waiting();
+    message_sink.stop_waiting();
+  };
+  request->on_finished = [&] {
+    result_sink.finish();
+    message_sink.finish();
+  };
+  request->is_unheard = [&] { return result_sink.is_over() || message_sink.is_over(); };
   session::LiveNames names;
   std::unique_ptr<view::Output> output;
   if (options.json)
@@ -171,7 +137,10 @@ int run_command(const ScriptOptions& options) {
     write_output("__BPFTRACE_NOTIFY_PROBES_ATTACHED\n");
   };
   auto code = session::run_script(*request, *output, names, messages);
-  return code ? *code : report_script(code.error());
+  request->on_finished();
+  if (result_sink.trouble()) report_script(*result_sink.trouble());
+  if (!code) return report_script(code.error());
+  return result_sink.trouble() || message_sink.trouble() ? 1 : *code;
 }
 
 }  // namespace uscope::cli

@@ -123,11 +123,11 @@ void Reporter::take_format(uint32_t id, Bytes payload) {
 // A script can ask for commands faster than they run. Once the end is wanted, those still waiting are not
 // run.
 void Reporter::run_command(const std::string& command) {
-  if (wants_end_ && wants_end_()) {
+  if (wants_end_()) {
     ++commands_left_out_;
     return;
   }
-  auto printed = output_of_shell(command);
+  auto printed = output_of_shell(command, wants_end_);
   if (!printed) return complain(printed.error().message());
   output_.system(*printed);
 }

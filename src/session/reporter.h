@@ -26,7 +26,8 @@ class Reporter {
 
   // One record of the ring buffer. What cannot be decoded is said, once for each kind.
   void take(Bytes record);
-  // Asked before each command of system(): whether uscope is to end. Then they are left out, and counted.
+  // Asked before each command of system(), and while one runs: whether uscope is to end. Then they are left
+  // out, and counted.
   void set_wants_end(std::function<bool()> wants_end) { wants_end_ = std::move(wants_end); }
   uint64_t commands_left_out() const { return commands_left_out_; }
   // Every map that has entries, as at a script's end.
@@ -57,7 +58,7 @@ class Reporter {
   std::string text_;                                                // of the event at hand
   bool with_warnings_;
   std::optional<int> exit_code_;
-  std::function<bool()> wants_end_;
+  std::function<bool()> wants_end_ = [] { return false; };
   uint64_t commands_left_out_ = 0;
   std::vector<std::string> complaints_;
 };

@@ -88,7 +88,7 @@ class Session {
         signals_(signals),
         engine_(engine),
         reporter_(compiled.plan, engine_, names, output, request.with_warnings) {
-    reporter_.set_wants_end([this] { return !is_ending_ && look_for_signals().wants_end; });
+    reporter_.set_wants_end([this] { return wants_no_commands(); });
   }
 
   Status load() {
@@ -122,6 +122,7 @@ class Session {
   Status finish(bool print_maps) {
     engine_.detach();
     TRY_STATUS(drain(std::chrono::milliseconds(0)));
+    look_for_signals();
     is_ending_ = true;
     exited_before_end_ = reporter_.exit_code().has_value();
     TRY_STATUS(run_all(ProbeKind::kEnd));
@@ -175,9 +176,16 @@ class Session {
   // Whoever finds a signal first remembers it for the others.
   const Signals::Arrived& look_for_signals() {
     Signals::Arrived now = signals_.take();
-    arrived_.wants_end |= now.wants_end;
+    if (now.wants_end) request_.on_interrupted();
+    arrived_.wants_end |= now.wants_end || request_.is_unheard();
     arrived_.user_signals += now.user_signals;
     return arrived_;
+  }
+  // Those of the end run, unless that takes too long for whoever asked for it.
+  bool wants_no_commands() {
+    if (!is_ending_) return look_for_signals().wants_end;
+    is_in_haste_ |= signals_.take().wants_end;
+    return is_in_haste_;
   }
   bool is_part_of_script(Bytes record) const;
   std::vector<ScriptProbes::PointFailure> leave_out_of_many(std::vector<ScriptProbes::PointFailure> failures,
@@ -196,6 +204,7 @@ class Session {
   Reporter reporter_;
   bool has_events_ = false;
   bool is_ending_ = false;
+  bool is_in_haste_ = false;
   bool exited_before_end_ = false;
   Signals::Arrived arrived_;
 };

@@ -45,6 +45,8 @@ struct RunRequest {
   std::function<void()> on_attached = [] {};
   std::function<void()> on_drained = [] {};   // there is nothing more to write for now
   std::function<void()> on_finished = [] {};  // nor later
+  std::function<void()> on_interrupted = [] {};
+  std::function<bool()> is_unheard = [] { return false; };  // nobody reads any longer: the script is to end
 };
 
 // Runs until the script exits, the command ends, or a signal comes. Yields the exit code.

@@ -1,6 +1,7 @@
 #include "session/shell_command.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -50,7 +51,8 @@ class SpawnPlan {
 
 }  // namespace
 
-Result<std::string> output_of_shell(const std::string& command) {
+Result<std::string> output_of_shell(const std::string& command, const std::function<bool()>& wants_end) {
+  constexpr int kLookAgainMs = 50;
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(Error::from_errno("making a pipe for system()", errno));
   Fd from(ends[0]), to(ends[1]);
@@ -58,13 +60,19 @@ Result<std::string> output_of_shell(const std::string& command) {
   to.reset();
   std::string text;
   char chunk[4096];
+  bool has_ended = false;
   for (;;) {
-    ssize_t got = ::read(from.get(), chunk, sizeof chunk);
+    // All that the shell itself has written is there by then.
+    if (!has_ended && wants_end()) has_ended = ::waitpid(pid, nullptr, WNOHANG) == pid;
+    pollfd source{from.get(), POLLIN, 0};
+    const bool is_there = ::poll(&source, 1, has_ended ? 0 : kLookAgainMs) != 0;
+    ssize_t got = is_there ? ::read(from.get(), chunk, sizeof chunk) : 0;
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
+    if (got < 0 || (got == 0 && is_there)) break;
     text.append(chunk, size_t(got));
+    if (has_ended && size_t(got) < sizeof chunk) break;
   }
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  while (!has_ended && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return text;
 }
