@@ -29,7 +29,7 @@ struct PidNamespace {
 enum class Loops {
   Walked,     // the verifier sees every round: few rounds, any kernel
   MayGoto,    // the kernel counts (Linux 6.9)
-  Unchecked,  // nobody verifies: our own count, of millions
+  Unchecked,  // nobody verifies; the engine counts as the kernel does
 };
 
 // Where the kernel keeps what ppid and pcomm ask for, in its struct task_struct.

@@ -22,7 +22,6 @@ constexpr uint64_t kMinRounds = 4;
 // Of each branch that it cannot decide one side waits while the other is walked to the probe's end, and it
 // gives up when more than 8192 wait. Some are kept for what follows the loops.
 constexpr uint64_t kMaxBranches = 8192 - 1024, kInnerLoopBranches = 256;
-constexpr uint64_t kUncheckedRounds = 1u << 23;
 constexpr size_t kMaxCallDepth = 8;
 // Loops that are unrolled and functions that are inlined, inside each other, make any amount of code of a few
 // lines. The kernel takes a million instructions.
@@ -119,12 +118,12 @@ void CodeGenerator::loop(lang::Span span, const std::function<void(Label out)>& 
   Label again = asm_.label(), next = asm_.label(), out = asm_.label(), stopped = asm_.label();
   Place rounds = frame_.allocate_stack(8);
   bool is_inner = !scopes_.back().loops.empty() || scopes_.size() > 1;
-  bool may_goto = unit_.inputs.loops == Loops::MayGoto;
-  if (may_goto) {
-    blur_variables();
-  } else {
+  bool may_goto = unit_.inputs.loops != Loops::Walked;
+  if (!may_goto) {
     asm_.mov(R0, 0);
     store_slot(rounds, R0);
+  } else if (unit_.inputs.loops == Loops::MayGoto) {
+    blur_variables();
   }
   size_t start = asm_.size();
   size_t branches_before = asm_.branches();
@@ -140,24 +139,22 @@ void CodeGenerator::loop(lang::Span span, const std::function<void(Label out)>& 
   if (may_goto) {
     asm_.jump(again);
     asm_.bind(stopped);
-    warn("The kernel stopped this loop: it ran for too long.", span);
+    warn("This loop was stopped: it ran for too long.", span);
     return asm_.bind(out);
   }
-  uint64_t most = kUncheckedRounds;
-  if (unit_.inputs.loops == Loops::Walked) {
-    uint64_t weight = asm_.size() - start + 5 + loop_weight_;
-    uint64_t branches = asm_.branches() - branches_before + 1 + loop_branches_;
-    uint64_t used = branches_before + outer_branches;
-    uint64_t left = kMaxBranches - std::min(used, kMaxBranches);
-    double budget = double(is_inner ? kInnerLoopBudget : kLoopBudget);
-    // Half of what is left, so that a later loop has some.
-    uint64_t most_branching = (is_inner ? std::min(kInnerLoopBranches, left) : left / 2) / branches;
-    most = std::max(kMinRounds, std::min(most_branching, uint64_t(std::sqrt(budget / double(weight)))));
-    if (branches * most > left)
-      unit_.problem(span, "this loop has more branches than this kernel can check (6.9 and later ones can)");
-    loop_weight_ = outer_weight + weight * most;
-    loop_branches_ = outer_branches + branches * most;
-  }
+  uint64_t weight = asm_.size() - start + 5 + loop_weight_;
+  uint64_t branches = asm_.branches() - branches_before + 1 + loop_branches_;
+  uint64_t used = branches_before + outer_branches;
+  uint64_t left = kMaxBranches - std::min(used, kMaxBranches);
+  double budget = double(is_inner ? kInnerLoopBudget : kLoopBudget);
+  // Half of what is left, so that a later loop has some.
+  uint64_t most_branching = (is_inner ? std::min(kInnerLoopBranches, left) : left / 2) / branches;
+  uint64_t most =
+      std::max(kMinRounds, std::min(most_branching, uint64_t(std::sqrt(budget / double(weight)))));
+  if (branches * most > left)
+    unit_.problem(span, "this loop has more branches than this kernel can check (6.9 and later ones can)");
+  loop_weight_ = outer_weight + weight * most;
+  loop_branches_ = outer_branches + branches * most;
   load_slot(R0, rounds);
   asm_.alu(Alu::Add, R0, 1);
   store_slot(rounds, R0);

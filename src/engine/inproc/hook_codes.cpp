@@ -11,7 +11,7 @@
 namespace uscope::engine::inproc {
 namespace {
 
-constexpr uint8_t kFirst = BPF_REG_2, kSecond = BPF_REG_3, kThird = BPF_REG_4;
+constexpr uint8_t kFirst = BPF_REG_2, kSecond = BPF_REG_3, kThird = BPF_REG_4, kFourth = BPF_REG_5;
 
 using Instructions = std::vector<bpf_insn>;
 
@@ -27,6 +27,8 @@ bpf_insn skip_if(uint8_t how, uint8_t reg, int32_t value, int16_t count) {
   return {uint8_t(BPF_JMP32 | how | BPF_K), reg, 0, count, value};
 }
 
+bpf_insn skip_if_null(uint8_t reg, int16_t count) { return {BPF_JMP | BPF_JEQ | BPF_K, reg, 0, count, 0}; }
+
 codegen::Code named(const char* name, Instructions instructions) {
   codegen::Code code;
   code.name = name;
@@ -40,9 +42,14 @@ codegen::Code named(const char* name, Instructions instructions) {
 
 codegen::Code notice_code(uint32_t kind) { return named("notice", {set_kind(kind), kGiveNotice}); }
 
+// A filter of nowhere is how programs ask whether there is seccomp: it always fails.
 codegen::Code prctl_code() {
-  return named("prctl", {kKeepContext, load(kFirst, offsetof(Registers, di)), set_kind(kSandboxNotice),
-                         skip_if(BPF_JNE, kFirst, PR_SET_SECCOMP, 1), kGiveNotice});
+  return named("prctl", {kKeepContext, load(kFirst, offsetof(Registers, di)),
+                         load(kSecond, offsetof(Registers, si)), load(kThird, offsetof(Registers, dx)),
+                         set_kind(kSandboxNotice), skip_if(BPF_JNE, kFirst, PR_SET_SECCOMP, 3),  // to the end
+                         skip_if(BPF_JNE, kSecond, SECCOMP_MODE_FILTER, 1),  // to the notice
+                         skip_if_null(kThird, 1),                            // to the end
+                         kGiveNotice});
 }
 
 codegen::Code syscall_code() {
@@ -51,13 +58,18 @@ codegen::Code syscall_code() {
                            load(kFirst, offsetof(Registers, di)),
                            load(kSecond, offsetof(Registers, si)),
                            load(kThird, offsetof(Registers, dx)),
+                           load(kFourth, offsetof(Registers, cx)),
                            set_kind(kSandboxNotice),
-                           skip_if(BPF_JEQ, kFirst, SYS_seccomp, 3),      // on below
-                           skip_if(BPF_JNE, kFirst, SYS_prctl, 6),        // to the end
-                           skip_if(BPF_JEQ, kSecond, PR_SET_SECCOMP, 4),  // to the notice
-                           {BPF_JMP | BPF_JA, 0, 0, 4, 0},                // to the end
+                           skip_if(BPF_JEQ, kFirst, SYS_seccomp, 5),          // on below
+                           skip_if(BPF_JNE, kFirst, SYS_prctl, 10),           // to the end
+                           skip_if(BPF_JNE, kSecond, PR_SET_SECCOMP, 9),      // to the end
+                           skip_if(BPF_JNE, kThird, SECCOMP_MODE_FILTER, 7),  // to the notice
+                           skip_if_null(kFourth, 7),                          // to the end
+                           {BPF_JMP | BPF_JA, 0, 0, 5, 0},                    // to the notice
                            // seccomp's other operations only ask: to the end.
-                           skip_if(BPF_JGT, kSecond, SECCOMP_SET_MODE_FILTER, 3),
+                           skip_if(BPF_JGT, kSecond, SECCOMP_SET_MODE_FILTER, 5),
+                           skip_if(BPF_JEQ, kSecond, SECCOMP_SET_MODE_STRICT, 1),
+                           skip_if_null(kFourth, 3),  // to the end
                            {BPF_ALU64 | BPF_AND | BPF_K, kThird, 0, 0, SECCOMP_FILTER_FLAG_TSYNC},
                            {BPF_ALU64 | BPF_ADD | BPF_X, BPF_REG_1, kThird, 0, 0},
                            kGiveNotice});

@@ -9,6 +9,7 @@
 //   kill_all   the same by syscall(SYS_seccomp), for all threads
 //   errno      by prctl: a filter that lets all else fail
 //   raw        as kill, by an instruction of its own
+//   asks       whether there is seccomp, as programs do: by filters that are nowhere
 //   fork       what follows is done in a child; its end is the program's
 // It prints how often work() was called, in the child too.
 #define _GNU_SOURCE
@@ -141,6 +142,10 @@ int main(int count, char** arguments) {
     } else if (strcmp(what, "strict") == 0) {
       expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0, what);
       is_strict = 1;
+    } else if (strcmp(what, "asks") == 0) {
+      expect(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) < 0, what);
+      expect(syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) < 0, what);
+      expect(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, NULL) < 0, what);
     } else if (strcmp(what, "fork") == 0) {
       const pid_t child = fork();
       expect(child >= 0, what);

@@ -17,8 +17,7 @@ namespace {
 
 using Assembler = x86::Assembler;
 
-constexpr uint64_t kMayGotoRounds = 8u << 20;  // as the kernel's
-constexpr uint32_t kOnStack = 1;               // of stack_t::ss_flags
+constexpr uint32_t kOnStack = 1;  // of stack_t::ss_flags
 
 struct RegisterPlace {
   x86::Gp reg;
@@ -371,7 +370,7 @@ void Body::begin_quick(Label entry, uint32_t clobbered) {
   out_.mov(field(x86::rdx, offsetof(Slot, busy)), x86::rsp);
   save_registers(clobbered);
   out_.mov(x86::r12, x86::rdx);
-  if (facts_.uses_may_goto) out_.mov(field(x86::r12, offsetof(Slot, may_goto_left)), imm(kMayGotoRounds));
+  if (facts_.uses_may_goto) out_.mov(field(x86::r12, offsetof(Slot, rounds_left)), imm(kRoundsOfHit));
   if (!facts_.context_in_r6) out_.lea(x86::rdi, x86::ptr(x86::r12, offsetof(Slot, registers)));
 }
 
@@ -404,7 +403,7 @@ void Body::begin_full(Label entry, uint32_t clobbered, bool has_quick) {
   out_.cmp(field(x86::r12, offsetof(Slot, values)), 0);
   out_.je(new_thread_);
   out_.bind(known_thread_);
-  if (facts_.uses_may_goto) out_.mov(field(x86::r12, offsetof(Slot, may_goto_left)), imm(kMayGotoRounds));
+  if (facts_.uses_may_goto) out_.mov(field(x86::r12, offsetof(Slot, rounds_left)), imm(kRoundsOfHit));
   if (!facts_.context_in_r6) out_.lea(x86::rdi, x86::ptr(x86::r12, offsetof(Slot, registers)));
 }
 

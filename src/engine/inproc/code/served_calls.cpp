@@ -1,5 +1,6 @@
 #include "engine/inproc/code/served_calls.h"
 
+#include <cpuid.h>
 #include <linux/bpf.h>
 
 #include <cstdlib>
@@ -16,6 +17,13 @@ constexpr uint32_t word(size_t offset) { return uint32_t(1) << (offset / 8); }
 constexpr uint32_t kAllRegisters = ((uint32_t(1) << (sizeof(Registers) / 8)) - 1) &
                                    ~(word(offsetof(Registers, flags)) | word(offsetof(Registers, cs)) |
                                      word(offsetof(Registers, ss)) | word(offsetof(Registers, orig_ax)));
+
+// Some virtual processors have none.
+bool has_rdtscp() {
+  constexpr unsigned kExtendedFeatures = 0x80000001, kRdtscp = 1u << 27;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(kExtendedFeatures, &a, &b, &c, &d) != 0 && (d & kRdtscp) != 0;
+}
 
 }  // namespace
 
@@ -62,9 +70,9 @@ std::optional<ServedCall> served_call(int32_t helper) {
     case BPF_FUNC_get_current_comm:
       return ServedCall{"uscope_comm"};
     case BPF_FUNC_get_smp_processor_id:
-      return ServedCall{"uscope_cpu"};
+      return has_rdtscp() ? std::optional(ServedCall{"uscope_cpu"}) : std::nullopt;
     case BPF_FUNC_get_numa_node_id:
-      return ServedCall{"uscope_numa_node"};
+      return has_rdtscp() ? std::optional(ServedCall{"uscope_numa_node"}) : std::nullopt;
     case BPF_FUNC_get_prandom_u32:
       return ServedCall{"uscope_random"};
     case BPF_FUNC_get_current_cgroup_id:

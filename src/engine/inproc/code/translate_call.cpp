@@ -50,6 +50,7 @@ void Translator::call_runtime(uint32_t at) {
     out_.lea(x86::rsi, x86::ptr(x86::r12, int32_t(flow_.before(at, 2).number)));
   }
   out_.mov(x86::r9, x86::r12);
+  if (facts_.uses_may_goto) out_.sub(x86::qword_ptr(x86::r12, offsetof(Slot, rounds_left)), kRoundsOfCall);
   const std::string_view symbol =
       flow_.looks_up_text(at) ? "uscope_map_lookup_text" : served_call(code_.instructions[at].imm)->symbol;
   out_.call(imm(places_.blob + blob_offset(symbol)));

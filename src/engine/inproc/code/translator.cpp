@@ -304,7 +304,7 @@ Status Translator::store(uint32_t at) {
 }
 
 void Translator::may_goto(uint32_t at) {
-  out_.sub(x86::qword_ptr(x86::r12, offsetof(Slot, may_goto_left)), 1);
+  out_.sub(x86::qword_ptr(x86::r12, offsetof(Slot, rounds_left)), 1);
   out_.js(label(uint32_t(int64_t(at) + 1 + code_.instructions[at].off)));
 }
 

@@ -91,12 +91,16 @@ inline bool same_key(const uint8_t* a, const uint8_t* b, uint32_t size) {
   return true;
 }
 
+template <typename T>
+inline void copy_number(uint8_t* to, const uint8_t* from) {
+  __atomic_store_n((T*)to, __atomic_load_n((const T*)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
 inline void copy_bytes(uint8_t* to, const uint8_t* from, uint64_t size) {
-  if (size == 8) {
-    // Whole, for whoever reads it meanwhile.
-    __atomic_store_n((uint64_t*)to, load_word(from), __ATOMIC_RELAXED);
-    return;
-  }
+  // A number is copied whole, as others may write and read it meanwhile.
+  if (size == 8) return copy_number<uint64_t>(to, from);
+  if (size == 4) return copy_number<uint32_t>(to, from);
+  if (size == 2) return copy_number<uint16_t>(to, from);
   for (; size >= 8; size -= 8, to += 8, from += 8) {
     uint64_t word = load_word(from);
     __builtin_memcpy(to, &word, 8);

@@ -40,6 +40,8 @@ inline constexpr uint32_t kBpfStack = 512;
 inline constexpr uint32_t kChunkBytes = 65536;             // holds the largest record
 inline constexpr uint32_t kChunkCount = 2 * kMostThreads;  // each thread fills one
 inline constexpr uint32_t kNone = 0xffffffff;
+// What one hit may cost, in rounds of a loop, each of some nanoseconds: then its loops end.
+inline constexpr int32_t kRoundsOfHit = 8 << 20, kRoundsOfCall = 16, kRoundsOfKernelRead = 512;
 inline constexpr uint32_t kMostConstant = 4;        // ranges of memory that never changes
 inline constexpr uint32_t kMostNewChildren = 1024;  // that the reader has not looked at yet; a power of two
 
@@ -94,8 +96,8 @@ struct Slot {
   uint32_t chunk;               // being filled, + 1; 0: none
   uint32_t chunk_used;          // bytes
   uint64_t random;
-  uint64_t may_goto_left;
-  uint32_t shown_pid;  // as uscope sees it
+  int64_t rounds_left;  // of the loops of this hit
+  uint32_t shown_pid;   // as uscope sees it
   uint32_t pad;
   uint64_t home;          // address of the PrivateHeader
   uint64_t shared;        // of the SharedHeader

@@ -71,6 +71,7 @@ class FunctionPlanner {
   Drafted draft_up_to(uint64_t end) const;
   bool are_in_one_part(uint64_t a, uint64_t b) const;
   std::optional<Draft> draft_behind_first(size_t site, bool past_marks) const;
+  bool may_jump_to_entry() const;
   PlannedProbe probe_at(ImageAddr address, size_t site) const;
   void merge_overlapping();
   uint64_t padding_for(uint64_t site) const;
@@ -197,6 +198,14 @@ std::optional<std::vector<Draft>> FunctionPlanner::drafts_on_ways(uint64_t exit,
   return drafts;
 }
 
+// A loop may begin with the function's first instruction.
+bool FunctionPlanner::may_jump_to_entry() const {
+  return !flow_.complete() || !flow_.tables().empty() ||
+         std::ranges::any_of(flow_.instructions(), [&](const Instruction& i) {
+           return i.is_direct_branch() && i.target == flow_.entry();
+         });
+}
+
 PlannedProbe FunctionPlanner::probe_at(ImageAddr address, size_t site) const {
   PlannedProbe probe{.address = address, .site = site, .only_if = sites_[site].only_if};
   probe.flags_dead = x86::liveness_at(flow_, address.value).flags_dead();
@@ -204,7 +213,8 @@ PlannedProbe FunctionPlanner::probe_at(ImageAddr address, size_t site) const {
   const Instruction* here = flow_.find(address.value);
   const bool at_entry = address.value == flow_.entry() ||
                         (sites_[site].address.value == flow_.entry() && address != sites_[site].address);
-  probe.red_zone_in_use = !at_entry && !(here && here->kind == Kind::ret);
+  const bool has_begun = !at_entry || may_jump_to_entry();
+  probe.red_zone_in_use = has_begun && !(here && here->kind == Kind::ret);
   return probe;
 }
 
@@ -304,8 +314,11 @@ std::optional<FunctionPlan> plan_entry(const EntryFacts& facts, std::span<const 
                                          draft.window.end - draft.window.start);
   std::optional<PlannedProbe::Behind> behind;
   if (entry->behind) behind = undo(*entry->behind, facts.body.bytes, entry->flags_dead);
+  // What jumps back to the entry has not been looked for: its function may keep things below the stack
+  // pointer.
+  constexpr bool red_zone_in_use = true;
   for (size_t site : sites)
-    draft.probes.push_back({ImageAddr{draft.window.start}, site, entry->flags_dead, false,
+    draft.probes.push_back({ImageAddr{draft.window.start}, site, entry->flags_dead, red_zone_in_use,
                             requests[site].only_if, false, behind});
   return plan;
 }

@@ -78,7 +78,7 @@ bool load_through_gate(const Slot* slot, uint8_t* to, uint64_t from, uint64_t si
 inline const SharedHeader* shared_header(const Slot* slot) { return (const SharedHeader*)slot->shared; }
 
 // Whether every page of [begin, end), begin at a page's start, can be read now. No for too many of them.
-bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end);
+bool is_all_mapped(Slot* slot, uint64_t begin, uint64_t end);
 
 inline uint64_t ticks() {
   uint32_t low, high;
@@ -97,6 +97,15 @@ inline int64_t system_call(SystemCall number, uint64_t a = 0, uint64_t b = 0, ui
                    : "a"(uint64_t(number)), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                    : "rcx", "r11", "memory");
   return result;
+}
+
+// The kernel reads the process's own memory for us: what is not there fails. By the thread's number: the
+// first thread may have ended, and a vfork child has another process's.
+inline int64_t read_by_kernel(Slot* slot, const void* local, const void* pieces, uint64_t count) {
+  slot->rounds_left -= kRoundsOfKernelRead;
+  const int64_t tid = system_call(kGetTid);
+  return system_call(kProcessVmReadv, tid > 0 ? uint64_t(tid) : slot->pid, (uint64_t)local, 1,
+                     (uint64_t)pieces, count);
 }
 
 }  // namespace uscope::engine::inproc

@@ -33,7 +33,7 @@ uint64_t nuls_of(uint64_t word) {
 }
 
 // How many bytes from the start could be read.
-uint64_t read_remote(const Slot* slot, uint8_t* to, uint64_t from, uint64_t size) {
+uint64_t read_remote(Slot* slot, uint8_t* to, uint64_t from, uint64_t size) {
   // One piece a page: the kernel stops at the first piece that it cannot read.
   constexpr uint64_t kPieces = 16;
   Range pieces[kPieces];
@@ -47,7 +47,7 @@ uint64_t read_remote(const Slot* slot, uint8_t* to, uint64_t from, uint64_t size
       wanted += pieces[count].size;
     }
     const Range local = {(uint64_t)to + done, wanted};
-    const int64_t got = system_call(kProcessVmReadv, slot->pid, (uint64_t)&local, 1, (uint64_t)pieces, count);
+    const int64_t got = read_by_kernel(slot, &local, pieces, count);
     if (got <= 0) break;
     done += uint64_t(got);
     if (uint64_t(got) < wanted) break;

@@ -16,16 +16,15 @@ uint32_t ask_for_tid() {
   return tid > 0 ? uint32_t(tid) : 0;
 }
 
-bool holds(const Slot* slot, uint64_t address, uint64_t value, uint32_t size) {
+bool holds(Slot* slot, uint64_t address, uint64_t value, uint32_t size) {
   uint64_t word = 0;
   const uint64_t local[2] = {(uint64_t)&word, size}, remote[2] = {address, size};
-  return system_call(kProcessVmReadv, slot->pid, (uint64_t)local, 1, (uint64_t)remote, 1) == size &&
-         word == value;
+  return read_by_kernel(slot, local, remote, 1) == size && word == value;
 }
 
 // A thread that ends leaves its thread pointer to a later one. A word in the target's own memory that holds
 // the thread's id shows that; without one, the kernel is asked each time.
-uint64_t find_tid_word(const Slot* slot) {
+uint64_t find_tid_word(Slot* slot) {
   if (slot->tid == 0) return 0;
   const uint64_t pointer = slot->claimed - 1;
   if (holds(slot, pointer + kGlibcTid, slot->tid, 4) && holds(slot, pointer + 16, pointer, 8))
@@ -39,7 +38,7 @@ uint64_t find_tid_word(const Slot* slot) {
 
 // The thread's stack from where it is up to its top, if that is certain: the first thread's, whose top uscope
 // knows, and those with the C library's thread structure, which the thread pointer points to, on top of them.
-AddressRange find_stack(const Slot* slot, const PrivateHeader* header) {
+AddressRange find_stack(Slot* slot, const PrivateHeader* header) {
   const AddressRange& first = header->known.first_stack;
   if (slot->busy >= first.begin && slot->busy < first.end) return first;
   const uint64_t pointer = slot->claimed - 1, page = slot->busy & ~(kPage - 1);
@@ -50,7 +49,7 @@ AddressRange find_stack(const Slot* slot, const PrivateHeader* header) {
 
 }  // namespace
 
-bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end) {
+bool is_all_mapped(Slot* slot, uint64_t begin, uint64_t end) {
   constexpr uint64_t kMostPages = 256, kPieces = 64;
   if (end <= begin || end - begin > kMostPages * kPage) return false;
   uint8_t bytes[kPieces];
@@ -59,9 +58,7 @@ bool is_all_mapped(const Slot* slot, uint64_t begin, uint64_t end) {
     uint64_t count = 0;
     for (; count < kPieces && at < end; count++, at += kPage) pieces[count][0] = at, pieces[count][1] = 1;
     const uint64_t local[2] = {(uint64_t)bytes, count};
-    if (system_call(kProcessVmReadv, slot->pid, (uint64_t)local, 1, (uint64_t)pieces, count) !=
-        int64_t(count))
-      return false;
+    if (read_by_kernel(slot, local, pieces, count) != int64_t(count)) return false;
   }
   return true;
 }

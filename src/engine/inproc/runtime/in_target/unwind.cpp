@@ -62,8 +62,7 @@ class StackWords {
       done += pieces[count].size;
     }
     const Range local = {(uint64_t)copy_, kCopied};
-    const int64_t got =
-        system_call(kProcessVmReadv, slot_->pid, (uint64_t)&local, 1, (uint64_t)pieces, count);
+    const int64_t got = read_by_kernel(slot_, &local, pieces, count);
     const bool has_it = got >= int64_t(wanted - at + 8);
     begin_ = has_it ? at : kHighest;
     have_ = has_it ? uint64_t(got) : 8;
