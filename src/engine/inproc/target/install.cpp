@@ -21,7 +21,7 @@ class Installation {
         go_runtimes_(go_runtimes),
         left_out_(patches.size(), false),
         may_pass_(patches.size(), false),
-        text_(process.memory()) {}
+        text_(process.pid(), process.memory()) {}
 
   Result<InstallReport> run();
 

@@ -73,7 +73,7 @@ bool Removal::is_still_there(const process::Maps& maps) const {
 
 std::vector<bool> Removal::find_ours(process::SeizedProcess& process, std::span<Patch> patches) {
   std::vector<bool> is_ours(patches.size(), false);
-  TextWriter(process.memory()).read(patches, [&](size_t i, Bytes now) {
+  TextWriter(process.pid(), process.memory()).read(patches, [&](size_t i, Bytes now) {
     Patch& patch = patches[i];
     is_ours[i] = patch.is_in(now);
     // Another tracer's breakpoint stays, with the rest of its instruction behind it.
@@ -85,7 +85,7 @@ std::vector<bool> Removal::find_ours(process::SeizedProcess& process, std::span<
 
 void Removal::restore(process::SeizedProcess& process, std::span<const Patch> patches,
                       const std::vector<bool>& is_ours) {
-  TextWriter(process.memory()).write(patches, [&](size_t i) {
+  TextWriter(process.pid(), process.memory()).write(patches, [&](size_t i) {
     return is_ours[i] ? patches[i].original_bytes() : Bytes();
   });
   report_.restored += uint64_t(std::ranges::count(is_ours, true));

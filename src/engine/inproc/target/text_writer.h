@@ -8,13 +8,14 @@
 
 #include "base/result.h"
 #include "engine/inproc/target/patch.h"
+#include "engine/inproc/target/stored_text.h"
 #include "process/memory.h"
 
 namespace uscope::engine::inproc {
 
 class TextWriter {
  public:
-  explicit TextWriter(process::RemoteMemory& memory) : memory_(memory) {}
+  TextWriter(pid_t pid, process::RemoteMemory& memory) : memory_(memory), stored_(pid) {}
 
   // Shows what is at each of the patches, which are sorted by address; empty where nothing is readable.
   void read(std::span<const Patch> patches, const std::function<void(size_t index, Bytes now)>& visit);
@@ -24,11 +25,13 @@ class TextWriter {
                             const std::function<Bytes(size_t index)>& bytes_of);
 
  private:
-  // The patches from `first` on that one read can show.
-  size_t group_end(std::span<const Patch> patches, size_t first) const;
+  bool write_one(const Patch& patch, Bytes bytes);
+  // False: nothing was written, or not all.
+  bool write_together(std::span<const Patch> patches, const std::vector<Bytes>& all);
 
   process::RemoteMemory& memory_;
-  std::vector<uint8_t> buffer_;
+  StoredText stored_;
+  std::vector<uint8_t> buffer_, stored_bytes_;
 };
 
 }  // namespace uscope::engine::inproc
