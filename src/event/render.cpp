@@ -122,6 +122,7 @@ class Renderer {
   void indent() {
     if (!compact_) out_ += "        ";
   }
+  bool is_no_caller(const Stack& stack, size_t index);
   void frame(const Stack& stack, size_t index);
   void named_frame(const Stack& stack, uint64_t address, const Frame& frame);
 
@@ -190,15 +191,29 @@ void Renderer::frame(const Stack& stack, size_t index) {
   }
 }
 
+// Whether a walk by frame pointers has led there, through code that keeps none. Our own unwinder has seen
+// code at each frame, whatever has become of it since, unless it ended there because it did not know the
+// place.
+bool Renderer::is_no_caller(const Stack& stack, size_t index) {
+  if (index == 0 || stack.is_kernel) return false;
+  const bool is_unwound = !stack.is_exact.empty() && stack.is_exact[0];
+  const bool is_unknown = stack.end == StackEnd::UnknownImage && index + 1 == stack.addresses.size();
+  return (!is_unwound || is_unknown) && !names_.is_user_code(stack.pid, stack.addresses[index]);
+}
+
 void Renderer::operator()(const Stack& stack) {
   out_ += '\n';
+  StackEnd end = stack.end;
   for (size_t i = 0; i < stack.addresses.size(); ++i) {
-    // What is no code is no caller, and what lies beyond it is not known either.
-    if (i > 0 && !stack.is_kernel && !names_.is_user_code(stack.pid, stack.addresses[i])) return;
+    // What lies beyond it is not known either.
+    if (is_no_caller(stack, i)) {
+      end = StackEnd::NotCode;
+      break;
+    }
     frame(stack, i);
   }
   bool is_named = stack.style == Layout::StackStyle::Bpftrace || stack.style == Layout::StackStyle::Perf;
-  std::string_view why = explain(stack.end);
+  std::string_view why = explain(end);
   if (why.empty() || !is_named || !names_.shows_stack_ends()) return;
   indent();
   out_.append("[unwound no further: ").append(why).append("]\n");

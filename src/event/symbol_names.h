@@ -36,7 +36,8 @@ class SymbolNames {
   virtual std::optional<ImagePlace> image_place(uint32_t, uint64_t) { return std::nullopt; }
   // Whether a stack that ends early says why.
   virtual bool shows_stack_ends() { return false; }
-  // Whether code lies there: a stack walked by frame pointers through code that keeps none leads anywhere.
+  // Whether code lies there, or did: a stack walked by frame pointers through code that keeps none leads
+  // anywhere.
   virtual bool is_user_code(uint32_t, uint64_t) { return true; }
   // The function that a probe of the script is on, by the number that its code reports; nothing if it is on
   // none.

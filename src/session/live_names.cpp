@@ -198,9 +198,9 @@ std::vector<event::Frame> LiveNames::kernel_frames(uint64_t address) {
 
 bool LiveNames::is_user_code(uint32_t pid, uint64_t address) {
   const process::Mapping* mapping = mapping_of(pid, address);
+  if (mapping != nullptr) return mapping->perms.execute;
   // A process that is gone cannot be asked: nothing is held against the address.
-  if (mapping == nullptr) return processes_.at(pid).is_gone;
-  return mapping->perms.execute;
+  return processes_.at(pid).is_gone || (past_ != nullptr && past_->find(pid, address));
 }
 
 std::optional<std::string> LiveNames::probe_function(uint32_t probe) {

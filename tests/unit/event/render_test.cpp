@@ -8,7 +8,7 @@
 namespace uscope::event {
 namespace {
 
-class FakeNames final : public SymbolNames {
+class FakeNames : public SymbolNames {
  public:
   std::vector<Frame> user_frames(uint32_t pid, uint64_t address, bool is_return_address) override {
     asked_return = is_return_address;
@@ -95,6 +95,24 @@ TEST(Render, OnlyTheInnermostAddressIsNoReturnAddress) {
   EXPECT_FALSE(names.asked_return);
   to_text(Value{Stack{false, 7, StackEnd::Complete, {}, {1, 2}}}, names);
   EXPECT_TRUE(names.asked_return);
+}
+
+TEST(Render, AStackThatLeadsToNoCodeSaysSo) {
+  struct NoCode : FakeNames {
+    bool is_user_code(uint32_t, uint64_t address) override { return address != 5; }
+    bool shows_stack_ends() override { return true; }
+  } names;
+  Stack stack{false, 7, StackEnd::Complete, {}, {0x401615, 5, 6}};
+  EXPECT_EQ(to_text(Value{stack}, names),
+            "\n        work+0\n        [unwound no further: the return address leads to no code]\n");
+  // The unwinder itself has seen code there, which is gone since.
+  stack.is_exact = {true, false, false};
+  EXPECT_EQ(to_text(Value{stack}, names), "\n        work+0\n        0x5\n        0x6\n");
+  // It did not know.
+  stack.addresses = {0x401615, 5};
+  stack.end = StackEnd::UnknownImage;
+  EXPECT_EQ(to_text(Value{stack}, names),
+            "\n        work+0\n        [unwound no further: the return address leads to no code]\n");
 }
 
 TEST(Render, NamesAreLookedUpOrTheNumberIsShown) {
