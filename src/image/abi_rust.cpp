@@ -1,6 +1,7 @@
 #include "image/abi_rust.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 namespace uscope::image {
@@ -10,6 +11,8 @@ using Kind = Type::Kind;
 constexpr int max_depth = 16;
 constexpr size_t max_scalars = 16;
 constexpr uint32_t rax = 0, rdx = 1, xmm0 = 17;
+constexpr std::array<uint32_t, 6> integer_registers = {5, 4, 1, 2, 8, 9};  // rdi, rsi, rdx, rcx, r8, r9
+constexpr size_t vector_registers = 8;
 
 struct Scalar {
   uint64_t offset = 0, size = 0;
@@ -109,6 +112,23 @@ std::optional<Location> rust_result(TypeId id, const TypeLookup& lookup) {
     return Location{{std::move(word)}};
   }
   return {};
+}
+
+std::vector<std::optional<Location>> rust_parameters(const std::vector<TypeId>& parameters, TypeId result,
+                                                     const TypeLookup& lookup) {
+  std::vector<std::optional<Location>> places(parameters.size());
+  auto returned = rust_result(result, lookup);
+  if (!returned) return places;
+  size_t integers = returned->as_memory_at_register() ? 1 : 0, floats = 0;
+  for (size_t i = 0; i < parameters.size(); i++) {
+    const Type& type = strip_aliases(lookup(parameters[i]), lookup);
+    if (!is_scalar_kind(type.kind) || type.size == 0 || type.size > 8) return places;
+    const bool is_float = type.kind == Kind::Float;
+    if (is_float ? floats == vector_registers : integers == integer_registers.size()) return places;
+    LocPiece piece = in_register(is_float ? xmm0 + uint32_t(floats++) : integer_registers[integers++], 0);
+    places[i] = Location{{std::move(piece)}};
+  }
+  return places;
 }
 
 }  // namespace uscope::image

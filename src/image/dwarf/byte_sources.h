@@ -24,5 +24,12 @@ struct ByteSource {
 std::vector<ByteSource> byte_sources(const Location& location, uint64_t size);
 // Whether they agree wherever both say something.
 bool agree(const Location& a, const Location& b, uint64_t size);
+// Whether both say something, and the same, of each byte in [from, to) that is used.
+bool same_bytes(const Location& a, const Location& b, uint64_t from, uint64_t to,
+                const std::vector<bool>& used);
+// LLVM computes the members of what it passes as one integer: (rdi >> 32) as 4 bytes. The bytes of the
+// register that are meant, for a piece that begins at byte `at`; nothing for any other computation. Of a bool
+// only one bit counts.
+std::optional<LocPiece> as_register_bytes(const LocPiece& piece, uint64_t at, uint64_t bytes, bool is_bool);
 
 }  // namespace uscope::image::dwarf

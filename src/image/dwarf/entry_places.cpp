@@ -3,7 +3,9 @@
 #include <dwarf.h>
 
 #include <algorithm>
+#include <array>
 
+#include "image/abi_rust.h"
 #include "image/dwarf/byte_sources.h"
 #include "image/dwarf/go_attributes.h"
 #include "image/dwarf/padding.h"
@@ -14,6 +16,7 @@ namespace {
 constexpr uint32_t rbp = 6, rsp = 7;
 constexpr const char* not_stored =
     "kept in the function's frame, which is not yet written at its first instruction";
+constexpr const char* reassigned = "described only as it may be after the function's first assignments";
 
 // Registers that a caller can pass something in: arguments, al (variadic), r10 (static chain).
 bool is_argument_register(uint32_t number) {
@@ -44,10 +47,29 @@ bool names_register(const LocPiece& piece) {
   });
 }
 
+// A value that depends on nothing in the program.
+bool is_constant(const LocPiece& piece) {
+  return piece.kind == LocPiece::Kind::Bytes ||
+         (piece.kind == LocPiece::Kind::Value &&
+          std::ranges::all_of(piece.ops, [](const LocOp& op) { return op.code == LocOp::Code::Constant; }));
+}
+
 LocPiece memory(uint32_t base, int64_t offset) {
   LocPiece piece{.kind = LocPiece::Kind::Memory, .ops = {{LocOp::Code::Register, base, 0}}};
   if (offset != 0) piece.ops.push_back({LocOp::Code::AddConst, 0, offset});
   return piece;
+}
+
+// In which row of places a byte is passed, and how far back in it: integer registers, vectors, the stack.
+std::optional<std::pair<size_t, int64_t>> passing_order(const ByteSource& source) {
+  constexpr std::array<uint32_t, 6> integers = {5, 4, 1, 2, 8, 9};
+  const bool is_known = source.kind == ByteSource::Kind::Register || source.kind == ByteSource::Kind::Memory;
+  if (!is_known) return {};
+  if (source.reg == rsp) return std::pair<size_t, int64_t>(2, source.offset);
+  if (source.reg >= 17) return std::pair<size_t, int64_t>(1, source.reg);
+  auto at = std::ranges::find(integers, source.reg);
+  if (at == integers.end()) return {};
+  return std::pair<size_t, int64_t>(0, at - integers.begin());
 }
 
 }  // namespace
@@ -67,7 +89,7 @@ TypeLookup EntryPlaces::lookup() const {
 }
 
 void EntryPlaces::add(const Die& die) {
-  Parameter parameter{.variable = reader_.read(die)};
+  Parameter parameter{.variable = reader_.read(die, is_gnu())};
   parameter.size = types_.get(parameter.variable.type).size;
   parameter.from_list = VariableReader::is_from_list(die);
   judge(parameter);
@@ -153,7 +175,10 @@ void EntryPlaces::judge(Parameter& parameter) {
   }
   parameter.state = pieces.empty() ? State::Unavailable : worst;
   // gcc may name, once for the whole function, the register that it chose for the time after the first moves.
-  const bool is_chosen = is_gnu() && !parameter.from_list && std::ranges::any_of(pieces, names_register);
+  // A constant is one that all callers pass, and then the function is not seen by others.
+  const bool is_chosen = is_gnu() && !parameter.from_list &&
+                         (std::ranges::any_of(pieces, names_register) ||
+                          (std::ranges::any_of(pieces, is_constant) && is_global()));
   if (parameter.state == State::Settled && is_chosen) parameter.state = State::Chosen;
 }
 
@@ -231,8 +256,22 @@ bool EntryPlaces::convention_applies() const {
   return true;
 }
 
-bool EntryPlaces::convention_is_kept(const std::vector<std::optional<Location>>& convention) const {
-  bool all_have_homes = true;
+// Whether each parameter has one place for the whole function, in memory: as in unoptimised code.
+bool EntryPlaces::all_have_homes() const {
+  return std::ranges::all_of(parameters_, [](const Parameter& parameter) {
+    const bool in_memory =
+        parameter.state == State::InFrame ||
+        (parameter.state == State::Settled && parameter.variable.location.as_memory_at_register());
+    return in_memory && !parameter.from_list;
+  });
+}
+
+bool EntryPlaces::is_global() const {
+  const std::string& name = function_.linkage_name.empty() ? function_.name : function_.linkage_name;
+  return store_.has_global_symbol(function_.entry.value, name);
+}
+
+bool EntryPlaces::convention_is_kept(const Places& convention) const {
   for (size_t i = 0; i < parameters_.size(); i++) {
     const Parameter& parameter = parameters_[i];
     bool is_settled = parameter.state == State::Settled;
@@ -243,32 +282,104 @@ bool EntryPlaces::convention_is_kept(const std::vector<std::optional<Location>>&
         !agree(parameter.variable.location, *convention[i], parameter.size)) {
       return false;
     }
-    // Unoptimised code gives each parameter one place for the whole function, in memory.
-    bool in_memory = parameter.state == State::InFrame ||
-                     (is_settled && parameter.variable.location.as_memory_at_register());
-    all_have_homes &= in_memory && !parameter.from_list;
   }
-  if (all_have_homes) return true;
+  if (all_have_homes()) return true;
   // gcc makes clones under other names when it changes a signature; LLVM changes what it can see all callers
   // of, and may not pass what is not used.
-  const std::string& name = function_.linkage_name.empty() ? function_.name : function_.linkage_name;
-  return is_gnu() && store_.has_global_symbol(function_.entry.value, name);
+  return is_gnu() && is_global();
+}
+
+// Which of the described places come in the order in which a convention hands out registers, and the stack
+// behind them. Two in a wrong order, or in one register, were assigned to.
+std::vector<bool> EntryPlaces::in_order(const Places& described) const {
+  const bool is_ordered = function_.language == Language::C || function_.language == Language::Cpp ||
+                          function_.language == Language::Rust;
+  struct Span {
+    int64_t low = INT64_MAX, high = INT64_MIN;
+  };
+  std::vector<std::array<Span, 3>> spans(described.size());
+  for (size_t i = 0; i < described.size(); i++) {
+    for (const ByteSource& source : byte_sources(*described[i], parameters_[i].size)) {
+      auto order = passing_order(source);
+      if (!order) continue;
+      Span& span = spans[i][order->first];
+      span = {std::min(span.low, order->second), std::max(span.high, order->second)};
+    }
+  }
+  std::vector<bool> good(described.size(), true);
+  for (size_t j = 0; j < spans.size(); j++) {
+    for (size_t i = 0; i < j; i++) {
+      for (size_t row = 0; row < spans[j].size(); row++) {
+        const Span &before = spans[i][row], &after = spans[j][row];
+        const bool is_wrong = before.high >= after.low && (is_ordered || after.high >= before.low);
+        if (is_wrong && before.high >= before.low && after.high >= after.low) good[i] = good[j] = false;
+      }
+    }
+  }
+  return good;
+}
+
+// LLVM drops the place before an assignment that takes no instruction (as gcc does, without marks of where
+// statements begin, if there is none), so its places are believed where the convention has the same. A
+// function that is not seen by others may get less than is declared, and Rust's convention is known for
+// scalars only: there registers in the right order are enough, if nothing is computed.
+void EntryPlaces::drop_what_is_assigned(const Places& convention, bool kept) {
+  if (all_have_homes()) return;
+  Places described(parameters_.size());
+  bool is_computed = false;
+  for (size_t i = 0; i < parameters_.size(); i++) {
+    described[i] = parameters_[i].variable.location;
+    const TypeId type = parameters_[i].variable.type;
+    const bool is_bool = strip_aliases(types_.get(type), lookup()).kind == Type::Kind::Bool;
+    uint64_t at = 0;
+    for (LocPiece& piece : described[i]->pieces) {
+      const uint64_t bytes = piece.bit_size == 0 ? parameters_[i].size : piece.bit_size / 8;
+      if (auto slice = as_register_bytes(piece, at, bytes, is_bool)) piece = *slice;
+      is_computed |= piece.kind == LocPiece::Kind::Value && names_register(piece);
+      at += bytes;
+    }
+  }
+  const std::vector<bool> ordered = in_order(described);
+  const bool is_changeable = !is_global();
+  for (size_t i = 0; i < parameters_.size(); i++) {
+    if (parameters_[i].state == State::InFrame) continue;
+    Location& location = parameters_[i].variable.location;
+    const std::vector<bool> used = used_bytes(parameters_[i].variable.type, lookup());
+    uint64_t at = 0;
+    bool is_dropped = false;
+    for (LocPiece& piece : location.pieces) {
+      const uint64_t from = at;
+      at += piece.bit_size == 0 ? parameters_[i].size : piece.bit_size / 8;
+      if (piece.kind == LocPiece::Kind::OptimizedOut) continue;
+      const bool is_convention = (ordered[i] || !is_changeable) && convention[i] &&
+                                 same_bytes(*described[i], *convention[i], from, at, used);
+      const bool is_likely = (is_changeable || !convention[i]) && ordered[i] && !is_computed &&
+                             same_bytes(*described[i], *described[i], from, at, used);
+      if (is_convention || is_likely) continue;
+      piece = {.kind = LocPiece::Kind::OptimizedOut, .bit_size = piece.bit_size, .reason = reassigned};
+      is_dropped = true;
+    }
+    if (is_dropped && kept && convention[i]) location = *convention[i];
+  }
 }
 
 void EntryPlaces::settle_native() {
   bool any_open = std::any_of(parameters_.begin(), parameters_.end(),
                               [](const Parameter& p) { return p.state != State::Settled; });
-  if (!any_open) return;
-  std::vector<std::optional<Location>> convention(parameters_.size());
+  const bool is_exact = lists_what_is_passed(die_.unit->facts().producer);
+  if (!any_open && is_exact) return;
+  Places convention(parameters_.size());
   bool kept = false;
+  std::vector<TypeId> ids;
+  for (const Parameter& parameter : parameters_) ids.push_back(parameter.variable.type);
+  if (function_.language == Language::Rust)
+    convention = rust_parameters(ids, function_.return_type, lookup());
   if (convention_applies()) {
-    std::vector<TypeId> ids;
-    for (const Parameter& parameter : parameters_) ids.push_back(parameter.variable.type);
     convention = sysv_parameters(ids, function_.return_type, lookup(), function_.compiler);
     kept = convention_is_kept(convention);
   }
   // One contradiction between the code and the convention, and the convention is not used for any of them.
-  std::vector<std::optional<Location>> traced(parameters_.size());
+  Places traced(parameters_.size());
   for (size_t i = 0; i < parameters_.size(); i++) {
     const Parameter& parameter = parameters_[i];
     if (parameter.state != State::InFrame) continue;
@@ -285,7 +396,8 @@ void EntryPlaces::settle_native() {
     // Two that agree: but a register may also be the convention's by chance, if a signature was changed.
     const bool is_confirmed = parameter.state == State::Chosen && convention[i] &&
                               follows_variables(die_.unit->facts().producer) &&
-                              agree(location, *convention[i], parameter.size);
+                              same_bytes(location, *convention[i], 0, parameter.size,
+                                         used_bytes(parameter.variable.type, lookup()));
     if (is_confirmed) continue;
     if (traced[i]) {
       location = *traced[i];
@@ -297,6 +409,7 @@ void EntryPlaces::settle_native() {
       location = optimized_out(not_stored);
     }
   }
+  if (!is_exact) drop_what_is_assigned(convention, kept);
 }
 
 // --- Go ----------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ class EntryPlaces {
     State state = State::Unavailable;
     Home home;
   };
+  using Places = std::vector<std::optional<Location>>;
 
   // Judging what the debug info says.
   void judge(Parameter& parameter);
@@ -60,7 +61,12 @@ class EntryPlaces {
   // System V, and Rust.
   void settle_native();
   bool convention_applies() const;
-  bool convention_is_kept(const std::vector<std::optional<Location>>& convention) const;
+  bool convention_is_kept(const Places& convention) const;
+  bool all_have_homes() const;
+  // Whether others can call it under its own name, so that its signature is as declared.
+  bool is_global() const;
+  std::vector<bool> in_order(const Places& described) const;
+  void drop_what_is_assigned(const Places& convention, bool kept);
   std::optional<Location> trace(const Parameter& parameter);
 
   // Go.

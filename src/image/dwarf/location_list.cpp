@@ -9,26 +9,36 @@
 namespace uscope::image::dwarf {
 namespace {
 
-std::optional<Bytes> search4(const Unit& unit, Bytes section, uint64_t offset, uint64_t address) {
-  if (offset >= section.size()) return {};
+// One element of a list. A visitor that returns true has seen enough.
+struct Listed {
+  uint64_t low = 0, high = 0;
+  Bytes expression;
+  std::optional<uint64_t> view;  // of its begin, where the list itself has it
+
+  bool holds(uint64_t address) const { return low <= address && address < high; }
+};
+
+template <typename Visit>
+void walk4(const Unit& unit, Bytes section, uint64_t offset, Visit&& visit) {
+  if (offset >= section.size()) return;
   ByteReader reader(section, offset);
   uint64_t base = unit.base_address();
   while (reader) {
     uint64_t low = reader.u64(), high = reader.u64();
-    if (!reader || (low == 0 && high == 0)) return {};
+    if (!reader || (low == 0 && high == 0)) return;
     if (low == UINT64_MAX) {
       base = high;
       continue;
     }
     Bytes expression = reader.take(reader.u16());
-    if (reader && base + low <= address && address < base + high) return expression;
+    if (reader && visit(Listed{base + low, base + high, expression, {}})) return;
   }
-  return {};
 }
 
 // GNU's own encoding in .debug_loc.dwo, before DWARF 5 made another.
-std::optional<Bytes> search_gnu_split(const Unit& unit, Bytes section, uint64_t offset, uint64_t address) {
-  if (offset >= section.size()) return {};
+template <typename Visit>
+void walk_gnu_split(const Unit& unit, Bytes section, uint64_t offset, Visit&& visit) {
+  if (offset >= section.size()) return;
   ByteReader reader(section, offset);
   uint64_t base = unit.base_address();
   auto indexed = [&](uint64_t index) { return unit.address_by_index(index).value_or(0); };
@@ -51,19 +61,20 @@ std::optional<Bytes> search_gnu_split(const Unit& unit, Bytes section, uint64_t 
         high = base + reader.u32();
         break;
       default:
-        return {};
+        return;
     }
     Bytes expression = reader.take(reader.u16());
-    if (reader && low <= address && address < high) return expression;
+    if (reader && visit(Listed{low, high, expression, {}})) return;
   }
-  return {};
 }
 
-std::optional<Bytes> search5(const Unit& unit, Bytes section, uint64_t offset, uint64_t address) {
-  if (offset >= section.size()) return {};
+template <typename Visit>
+void walk5(const Unit& unit, Bytes section, uint64_t offset, Visit&& visit) {
+  if (offset >= section.size()) return;
   ByteReader reader(section, offset);
   uint64_t base = unit.base_address();
   std::optional<Bytes> otherwise;
+  std::optional<uint64_t> view;
   auto indexed = [&](uint64_t index) { return unit.address_by_index(index).value_or(0); };
   while (reader) {
     uint64_t low = 0, high = 0;
@@ -98,35 +109,53 @@ std::optional<Bytes> search5(const Unit& unit, Bytes section, uint64_t offset, u
         high = low + reader.uleb128();
         break;
       case DW_LLE_GNU_view_pair:
-        reader.uleb128();
+        view = reader.uleb128();
         reader.uleb128();
         continue;
       default:  // end of list, or nonsense
-        return otherwise;
+        if (otherwise) visit(Listed{0, UINT64_MAX, *otherwise, {}});
+        return;
     }
     Bytes expression = reader.take(reader.uleb128());
-    if (reader && low <= address && address < high) return expression;
+    if (reader && visit(Listed{low, high, expression, view})) return;
+    view = {};
   }
-  return {};
 }
 
-std::optional<Bytes> search(const Unit& unit, const Attr& attr, uint64_t address) {
-  const File& file = *unit.file;
-  if (unit.version < 5) {
-    Bytes section = file.section(SectionId::Loc);
-    return unit.skeleton ? search_gnu_split(unit, section, attr.value, address)
-                         : search4(unit, section, attr.value, address);
+// Nothing if the list cannot be found.
+std::optional<uint64_t> offset_of_list(const Unit& unit, const Attr& attr, Bytes section) {
+  if (attr.form != DW_FORM_loclistx) return attr.value;
+  uint64_t base = unit.facts().loclists_base;
+  if (attr.value > section.size() || base > section.size()) return {};
+  auto entry = slice(section, base + attr.value * unit.offset_size, unit.offset_size);
+  if (!entry) return {};
+  return base + ByteReader(*entry).unsigned_of(unit.offset_size);
+}
+
+Bytes section_of_lists(const Unit& unit) {
+  return unit.file->section(unit.version < 5 ? SectionId::Loc : SectionId::LocLists);
+}
+
+template <typename Visit>
+void walk(const Unit& unit, const Attr& attr, Visit&& visit) {
+  Bytes section = section_of_lists(unit);
+  auto offset = offset_of_list(unit, attr, section);
+  if (!offset) return;
+  if (unit.version >= 5) return walk5(unit, section, *offset, visit);
+  unit.skeleton ? walk_gnu_split(unit, section, *offset, visit) : walk4(unit, section, *offset, visit);
+}
+
+// The view that the list's element of this number begins at, from the pairs of DW_AT_GNU_locviews.
+uint64_t view_of(const Unit& unit, const Attr& views, size_t number) {
+  Bytes section = section_of_lists(unit);
+  if (views.value >= section.size()) return 0;
+  ByteReader reader(section, views.value);
+  for (size_t i = 0; i < number; i++) {
+    reader.uleb128();
+    reader.uleb128();
   }
-  Bytes section = file.section(SectionId::LocLists);
-  uint64_t offset = attr.value;
-  if (attr.form == DW_FORM_loclistx) {
-    uint64_t base = unit.facts().loclists_base;
-    if (attr.value > section.size() || base > section.size()) return {};
-    auto entry = slice(section, base + attr.value * unit.offset_size, unit.offset_size);
-    if (!entry) return {};
-    offset = base + ByteReader(*entry).unsigned_of(unit.offset_size);
-  }
-  return search5(unit, section, offset, address);
+  uint64_t view = reader.uleb128();
+  return reader ? view : 0;
 }
 
 }  // namespace
@@ -140,9 +169,29 @@ bool is_location_list(const Unit& unit, const Attr& attr) {
 std::optional<FoundExpression> expression_at(const Unit& unit, const Attr& attr, uint64_t address) {
   if (attr.is_block()) return FoundExpression{attr.block, false};
   if (!is_location_list(unit, attr)) return {};
-  auto expression = search(unit, attr, address);
-  if (!expression) return {};
-  return FoundExpression{*expression, true};
+  std::optional<FoundExpression> found;
+  walk(unit, attr, [&](const Listed& element) {
+    if (element.holds(address)) found = FoundExpression{element.expression, true};
+    return found.has_value();
+  });
+  return found;
+}
+
+std::optional<FoundExpression> expression_passed(const Die& holder, const Attr& attr, uint64_t entry) {
+  const Unit& unit = *holder.unit;
+  if (attr.is_block() || !is_location_list(unit, attr)) return expression_at(unit, attr, entry);
+  std::optional<Listed> first;
+  size_t number = 0;
+  walk(unit, attr, [&](const Listed& element) {
+    if (element.low == entry || element.holds(entry)) first = element;
+    if (!first) number++;
+    return first.has_value();
+  });
+  if (!first) return {};
+  auto views = holder.attr(DW_AT_GNU_locviews);
+  if (!first->view && views) first->view = view_of(unit, *views, number);
+  if (first->view.value_or(0) != 0) return {};
+  return FoundExpression{first->expression, true};
 }
 
 }  // namespace uscope::image::dwarf

@@ -2,6 +2,9 @@
 
 #include <dwarf.h>
 
+#include <cstdlib>
+#include <string>
+
 #include "image/dwarf/location_list.h"
 #include "image/dwarf/padding.h"
 #include "image/dwarf/ranges.h"
@@ -14,6 +17,18 @@ constexpr uint32_t rsp = 7;
 bool follows_variables(std::string_view producer) {
   return producer.find(" -O") != std::string_view::npos && producer.find(" -O0") == std::string_view::npos &&
          producer.find("-fno-var-tracking") == std::string_view::npos;
+}
+
+bool lists_what_is_passed(std::string_view producer) {
+  if (!producer.starts_with("GNU ") || producer.starts_with("GNU GIMPLE")) return false;
+  if (!follows_variables(producer)) return false;
+  for (const char* option : {"-gno-", "-gstrict-dwarf", "-flto"}) {
+    if (producer.find(option) != std::string_view::npos) return false;
+  }
+  // "GNU C++17 12.2.0 -O2": these are since 8.
+  size_t version = producer.find(' ', 4);
+  return version != std::string_view::npos &&
+         std::atoi(std::string(producer.substr(version + 1)).c_str()) >= 8;
 }
 
 VariableReader::VariableReader(TypeReader& types, const FrameTable& frames, const Unit& unit,
@@ -92,10 +107,11 @@ Location VariableReader::constant_of(const Die& die, const Attr& value) const {
   return location;
 }
 
-Location VariableReader::location_of(const Die& die) const {
+Location VariableReader::location_of(const Die& die, bool as_passed) const {
   Die holder;
   if (auto attr = die.inherited(DW_AT_location, &holder)) {
-    auto found = expression_at(*holder.unit, *attr, address_);
+    auto found =
+        as_passed ? expression_passed(holder, *attr, address_) : expression_at(*holder.unit, *attr, address_);
     if (!found) return optimized_out("not available at this instruction");
     if (found->expression.empty()) return optimized_out("optimized out");
     ExpressionContext here = context();
@@ -117,7 +133,7 @@ bool VariableReader::is_from_list(const Die& die) {
   return attr && is_location_list(*holder.unit, *attr);
 }
 
-Variable VariableReader::read(const Die& die) const {
+Variable VariableReader::read(const Die& die, bool as_passed) const {
   Variable variable;
   variable.name = name_of(die);
   variable.type = TypeReader::type_attr(die);
@@ -133,7 +149,7 @@ Variable VariableReader::read(const Die& die) const {
     variable.declared.file = types_.decl_file(die);
     variable.declared.column = uint32_t(die.inherited(DW_AT_decl_column).value_or(Attr{}).value);
   }
-  variable.location = location_of(die);
+  variable.location = location_of(die, as_passed);
   return variable;
 }
 

@@ -21,14 +21,19 @@ constexpr uint32_t cfa_register = 100;
 // function: the one that it chose, whatever else that may hold at times.
 bool follows_variables(std::string_view producer);
 
+// Whether gcc marks where each statement begins, and so lists what a parameter is before the first one that
+// assigns to it, even if the caller does not pass it.
+bool lists_what_is_passed(std::string_view producer);
+
 class VariableReader {
  public:
   // `function` may be no DIE: for globals.
   VariableReader(TypeReader& types, const FrameTable& frames, const Unit& unit, const Die& function,
                  uint64_t address, bool symbolic_cfa = false);
 
-  Variable read(const Die& die) const;
-  Location location_of(const Die& die) const;
+  // `as_passed`: a parameter at the entry, before anything is assigned to it.
+  Variable read(const Die& die, bool as_passed = false) const;
+  Location location_of(const Die& die, bool as_passed = false) const;
   // Whether its place is told by a location list.
   static bool is_from_list(const Die& die);
   // The frame base's computation at this address.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -28,18 +29,24 @@ std::string program(const std::string& name) {
   return read_file(std::filesystem::path(USCOPE_FIXTURES).parent_path() / "unit/image/dwarf/programs" / name);
 }
 
-// "name a=1 b={x=2 y=3}" -> the values of the parameters it names, in order.
+// "name a=1 b={x=2 y=3}" -> the values of the parameters it names. A copy that gcc makes of a function may
+// have them in another order.
 std::map<std::string, std::string> values_in(const std::string& line,
                                              const std::vector<Variable>& parameters) {
   std::map<std::string, std::string> values;
-  size_t at = 0;
+  std::string outside = line;  // without what is in braces
+  for (int depth = 0; char& c : outside) {
+    if (c == '{') depth++;
+    if (c == '}') depth--;
+    if (depth > 0) c = '_';
+  }
   std::vector<std::pair<std::string, size_t>> found;
   for (const Variable& parameter : parameters) {
-    size_t position = line.find(" " + parameter.name + "=", at);
+    size_t position = outside.find(" " + parameter.name + "=");
     if (position == std::string::npos || parameter.is_result) continue;
     found.emplace_back(parameter.name, position);
-    at = position + 1;
   }
+  std::ranges::sort(found, {}, [](const auto& each) { return each.second; });
   for (size_t i = 0; i < found.size(); i++) {
     size_t begin = found[i].second + found[i].first.size() + 2;
     size_t end = i + 1 < found.size() ? found[i + 1].second : line.size();
@@ -130,7 +137,7 @@ TEST_P(CPlaces, hold_at_the_entry) {
   if (!have(GetParam().substr(0, GetParam().find(' ')))) GTEST_SKIP() << GetParam() << ": no such compiler";
   Outcome outcome = check(compile(program("args.c"), ".c", GetParam() + " -w {src} -o {out} -lm"));
   bool is_optimized = GetParam().find("-O0") == std::string::npos;
-  EXPECT_GE(outcome.compared, is_optimized ? 95 : 118);
+  EXPECT_GE(outcome.compared, is_optimized ? 95 : 118) << joined(outcome.unavailable);
   EXPECT_TRUE(is_optimized || outcome.unavailable.empty()) << joined(outcome.unavailable);
 }
 INSTANTIATE_TEST_SUITE_P(Compilers, CPlaces,
@@ -142,12 +149,42 @@ INSTANTIATE_TEST_SUITE_P(Compilers, CPlaces,
                                            "clang-14 -O1 -gdwarf-5", "clang-14 -O2 -gdwarf-4",
                                            "clang-14 -O2 -gdwarf-5 -no-pie", "clang-16 -O2 -gdwarf-5"));
 
+// What is assigned without an instruction begins where the function does. gcc lists the place before it; LLVM
+// does not, so there it is unavailable.
+class AssignedPlaces : public ::testing::TestWithParam<std::string> {};
+TEST_P(AssignedPlaces, are_those_of_what_is_passed) {
+  if (!have(GetParam().substr(0, GetParam().find(' ')))) GTEST_SKIP() << GetParam() << ": no such compiler";
+  Outcome outcome = check(compile(program("assigned.c"), ".c", GetParam() + " -w {src} -o {out}"));
+  const bool is_exact =
+      GetParam().starts_with("gcc") && GetParam().find("-fno-var-tracking") == std::string::npos;
+  EXPECT_GE(outcome.compared, is_exact ? 38 : 16) << joined(outcome.unavailable);
+}
+INSTANTIATE_TEST_SUITE_P(Compilers, AssignedPlaces,
+                         ::testing::Values("gcc -O1 -g", "gcc -O2 -g", "gcc -O2 -gdwarf-4",
+                                           "gcc -O3 -gdwarf-4 -static", "gcc -Og -g",
+                                           "gcc -O2 -g -gno-variable-location-views",
+                                           "gcc -O2 -g -gno-statement-frontiers",
+                                           "gcc -O2 -g -gvariable-location-views=incompat5",
+                                           "gcc -O2 -g -gstrict-dwarf", "gcc -O2 -g -fno-var-tracking",
+                                           "gcc -O2 -g -flto", "gcc -O2 -g -ffunction-sections", "gcc -O0 -g",
+                                           "clang-14 -O1 -g", "clang-14 -O2 -gdwarf-4", "clang-14 -O0 -g",
+                                           "clang-16 -O2 -g", "clang-16 -O3 -gdwarf-4"));
+
+class AssignedRust : public ::testing::TestWithParam<std::string> {};
+TEST_P(AssignedRust, are_those_of_what_is_passed) {
+  if (!have("rustc")) GTEST_SKIP() << "no rustc";
+  Outcome outcome = check(compile(program("assigned.rs"), ".rs",
+                                  "rustc --crate-name assigned -g " + GetParam() + " {src} -o {out}"));
+  EXPECT_GE(outcome.compared, 3) << joined(outcome.unavailable);
+}
+INSTANTIATE_TEST_SUITE_P(Levels, AssignedRust, ::testing::Values("-C opt-level=0", "-C opt-level=2"));
+
 class CppPlaces : public ::testing::TestWithParam<std::string> {};
 TEST_P(CppPlaces, hold_at_the_entry) {
   if (!have(GetParam().substr(0, GetParam().find(' ')))) GTEST_SKIP() << GetParam() << ": no such compiler";
   Outcome outcome = check(compile(program("args.cxx"), ".cpp", GetParam() + " -w -std=c++20 {src} -o {out}"));
   bool is_optimized = GetParam().find("-O0") == std::string::npos;
-  EXPECT_GE(outcome.compared, is_optimized ? 36 : 39);
+  EXPECT_GE(outcome.compared, is_optimized ? 36 : 39) << joined(outcome.unavailable);
   EXPECT_TRUE(is_optimized || outcome.unavailable.empty()) << joined(outcome.unavailable);
 }
 INSTANTIATE_TEST_SUITE_P(Compilers, CppPlaces,

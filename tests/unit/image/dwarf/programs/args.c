@@ -26,6 +26,8 @@ struct ld { long double a; };
 union either { long a; double b; };
 enum color { RED = -1, GREEN = 7 };
 typedef int number;
+// What LLVM knows that all callers pass it takes for a constant, which an assignment may be as well.
+static volatile int opaque;
 
 NOINLINE int ints(signed char a, unsigned char b, short c, unsigned short d, int e, unsigned f, long g, unsigned long h) { KEEP; return a + b + c + d + e + (int)f + (int)g + (int)h; }
 NOINLINE double reals(float a, double b, int c, float d, long double e, double f) { KEEP; return a + b + c + d + (double)e + f; }
@@ -102,10 +104,10 @@ int main(int argc, char** argv) {
   SAY("changed a=1 b=2 c=3"); r += changed(1, 2, 3);
   SAY("taken a=10 b=20 c=30.5"); r += taken(10, 20, 30.5);
   SAY("first_of n=3 what=\"abc\""); r += first_of(3, "abc", 5);
-  SAY("local n=1 t=\"loc\" d=2.5 s={a=3 b=4}"); r += local(1, "loc", 2.5, (struct two){3, 4});
-  SAY("local_unused a=1 b=2 c=3"); r += local_unused(1, 2, 3);
+  SAY("local n=1 t=\"loc\" d=2.5 s={a=3 b=4}"); r += local(opaque + 1, "loc", opaque + 2.5, (struct two){3, 4});
+  SAY("local_unused a=1 b=2 c=3"); r += local_unused(opaque + 1, opaque + 2, opaque + 3);
   struct two t = {5, 6};
-  SAY("local_pointer p=%p n=7", (void*)&t); r += local_pointer(&t, 7);
+  SAY("local_pointer p=%p n=7", (void*)&t); r += local_pointer(&t, opaque + 7);
   SAY("vla n=33 m=4"); r += vla(33, 4);
   SAY("aligned n=34 m=5"); r += aligned(34, 5);
   printf("%d %s\n", r, argv[0] ? "" : "?");
