@@ -26,6 +26,7 @@ struct StatusFile {
   uid_t real_uid = 0, effective_uid = 0, saved_uid = 0;
   gid_t real_gid = 0, effective_gid = 0, saved_gid = 0;
   unsigned threads = 0;
+  uint64_t library_kb = 0;     // of mapped code that is not the program's
   uint64_t locked_kb = 0;      // of its memory, kept from being swapped out (mlockall)
   std::vector<pid_t> ns_pids;  // the pid in each pid namespace, from the one /proc belongs to inwards
   Seccomp seccomp = Seccomp::Off;

@@ -57,6 +57,7 @@ void read_field(StatusFile& status, std::string_view key, std::string_view value
   if (key == "Gid") read_ids(value, status.real_gid, status.effective_gid, status.saved_gid);
   if (key == "Threads") status.threads = number_or<unsigned>(value, 0);
   if (key == "VmLck") status.locked_kb = number_or<uint64_t>(value, 0);
+  if (key == "VmLib") status.library_kb = number_or<uint64_t>(value, 0);
   if (key == "CapEff") status.effective_capabilities = number_or<uint64_t>(value, 0, 16);
   if (key == "SigPnd" || key == "ShdPnd") status.pending_signals |= number_or<uint64_t>(value, 0, 16);
   if (key == "SigBlk") status.blocked_signals = number_or<uint64_t>(value, 0, 16);

@@ -2,12 +2,8 @@
 
 #include <linux/capability.h>
 
-#include <algorithm>
-#include <string_view>
-
 #include "engine/inproc/inproc_engine.h"
 #include "engine/kernel/kernel_engine.h"
-#include "process/maps.h"
 #include "session/doctor_checks.h"
 
 namespace uscope::session {
@@ -65,21 +61,9 @@ Result<std::vector<ChosenEngine>> choose_engines(EngineChoice choice, const lang
   return engines;
 }
 
-std::optional<std::string> conservative_collector(pid_t pid) {
-  static constexpr std::string_view kCollectors[] = {
-      "libgc.so", "libdruntime", "libphobos2", "libgphobos", "libil2cpp", "GameAssembly.so", "libmonoboehm"};
-  auto maps = process::Maps::of(pid);
-  if (!maps) return std::nullopt;
-  for (const process::MappedImage& image : maps->images()) {
-    const std::string name = image.path.substr(image.path.rfind('/') + 1);
-    if (std::ranges::any_of(kCollectors, [&](std::string_view each) { return name.starts_with(each); }))
-      return name;
-  }
-  return std::nullopt;
-}
-
 std::unique_ptr<engine::Engine> EngineMaker::make(const ChosenEngine& chosen, std::optional<pid_t> pid,
-                                                  Child* child, bool follows_forks) {
+                                                  Child* child, bool follows_forks,
+                                                  engine::inproc::Misfit misfit) {
   if (!chosen.is_inproc) return std::make_unique<engine::kernel::KernelEngine>();
   auto facts = [this](const std::string& file) -> Result<engine::inproc::TextFacts*> {
     std::unique_ptr<PatchFacts>& known = facts_[file];
@@ -91,6 +75,7 @@ std::unique_ptr<engine::Engine> EngineMaker::make(const ChosenEngine& chosen, st
   };
   engine::inproc::LifeOptions life;
   life.follows_forks = follows_forks;
+  life.misfit = std::move(misfit);
   if (child != nullptr) {
     life.exec.hold = [child](pid_t thread, const std::function<void()>& let_go) {
       return child->hold_at_next_entry(thread, let_go);

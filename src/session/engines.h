@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/inproc/target_life.h"
 #include "lang/typed_program.h"
 #include "session/child.h"
 #include "session/patch_facts.h"
@@ -29,18 +30,14 @@ struct ChosenEngine {
 Result<std::vector<ChosenEngine>> choose_engines(EngineChoice choice, const lang::TypedProgram& program,
                                                  std::optional<pid_t> pid, bool follows_forks);
 
-// A library of the process's, with which a garbage collector looks for objects on the stacks of threads that
-// it stops by signals: of a thread that is in a probe it might not see all. See
-// docs/decisions/inproc-code.md.
-std::optional<std::string> conservative_collector(pid_t pid);
-
 // Makes it. `types` keeps the images that the in-process engine looks at.
 class EngineMaker {
  public:
   explicit EngineMaker(ScriptTypes& types) : types_(types) {}
-  // `child`: the process, where uscope has started it; stays where it is.
+  // `child`: the process, where uscope has started it; stays where it is. `misfit`: for the in-process
+  // engine, what may come over the process later.
   std::unique_ptr<engine::Engine> make(const ChosenEngine& chosen, std::optional<pid_t> pid, Child* child,
-                                       bool follows_forks);
+                                       bool follows_forks, engine::inproc::Misfit misfit);
 
  private:
   ScriptTypes& types_;

@@ -17,6 +17,7 @@
 #include "process/info.h"
 #include "session/beside_inproc.h"
 #include "session/child.h"
+#include "session/collectors.h"
 #include "session/compile_script.h"
 #include "session/engines.h"
 #include "session/refusal_reasons.h"
@@ -474,7 +475,7 @@ class ScriptRun {
   // Those that may run it, the one to try first in front.
   Result<std::vector<ChosenEngine>> engines_to_try() const;
   Result<bool> enter_process(const ChosenEngine& chosen, bool may_pass);
-  bool fits_collector(const ChosenEngine& chosen, bool may_pass) const;
+  bool fits_collector(const ChosenEngine& chosen, bool may_pass);
   // Nothing: this engine cannot run it, nothing has been done yet, and another may try (`may_pass`).
   Result<std::optional<int>> run_on(const ChosenEngine& chosen, bool may_pass);
   Result<std::optional<int>> run_placed(const ChosenEngine& chosen, bool may_pass,
@@ -494,6 +495,7 @@ class ScriptRun {
   ProbeScope scope_{std::nullopt, "", false, false};
   std::optional<ScriptCompiler> compiler_;
   std::optional<lang::TypedProgram> program_;
+  std::optional<Collectors> collectors_;  // of the process that is traced from inside
   // Longer than the engine, which takes its time to leave: an interrupt must not end uscope before its maps
   // are shown.
   std::optional<Signals> signals_;
@@ -577,13 +579,14 @@ Result<bool> ScriptRun::enter_process(const ChosenEngine& chosen, bool may_pass)
   return fits_collector(chosen, may_pass);
 }
 
-bool ScriptRun::fits_collector(const ChosenEngine& chosen, bool may_pass) const {
-  auto library = conservative_collector(*scope_.pid);
-  if (!library) return true;
-  const std::string what = "a garbage collector (" + *library +
-                           ") may stop threads by signals, and miss what a thread that is in a probe uses";
-  if (may_pass) return pass(chosen, what), false;
-  if (request_.with_warnings) report_("WARNING: " + what + "\nHINT: --engine kernel is safe\n");
+bool ScriptRun::fits_collector(const ChosenEngine& chosen, bool may_pass) {
+  collectors_.emplace(*scope_.pid);
+  const auto what = collectors_->look();
+  if (!what) return true;
+  if (may_pass) return pass(chosen, *what), false;
+  if (request_.with_warnings) report_("WARNING: " + *what + "\nHINT: --engine kernel is safe\n");
+  // Who wants it all the same is not asked again.
+  collectors_.reset();
   return true;
 }
 
@@ -665,7 +668,8 @@ Result<std::optional<int>> ScriptRun::run_placed(const ChosenEngine& chosen, boo
 
   EngineMaker engines(compiler_->types());
   std::unique_ptr<engine::Engine> engine =
-      engines.make(chosen, scope_.pid, child_ ? &*child_ : nullptr, request_.follows_forks);
+      engines.make(chosen, scope_.pid, child_ ? &*child_ : nullptr, request_.follows_forks,
+                   [this] { return collectors_ ? collectors_->look() : std::nullopt; });
   if (!signals_) signals_.emplace();
   std::future<bool> look;
   if (!chosen.is_inproc && !scope_.pid) look = look_for_inproc();

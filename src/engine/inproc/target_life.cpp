@@ -14,7 +14,7 @@ namespace uscope::engine::inproc {
 namespace {
 
 constexpr std::chrono::seconds kLookAtMapsEvery{1};
-constexpr std::chrono::milliseconds kLookAtSeccompEvery{100};
+constexpr std::chrono::milliseconds kLookAtStatusEvery{100};
 // A script that ends at once does without.
 constexpr std::chrono::milliseconds kLateHooksAfter{20}, kLateHooksAgain{1000};
 // Many children end or execute something else sooner than they are looked for; and looking takes a
@@ -105,7 +105,7 @@ void TargetLife::look() {
   if (!deployment_.is_in_place()) return is_alive() ? after_exec(false) : void(is_over_ = true);
   if (auto notice = board_.take()) take_notice(*notice);
   if (is_over_) return;
-  leave_if_sandboxed();
+  look_at_status();
   if (is_over_) return;
   if (late_hooks_due_ && Clock::now() >= *late_hooks_due_) add_late_hooks();
   threads_.look();
@@ -141,19 +141,31 @@ void TargetLife::catch_up() {
 }
 
 void TargetLife::take_notice(const NoticeBoard::Notice& notice) {
-  if (notice.of_libraries) catch_up();
+  if (notice.of_libraries) look_for_misfit();
+  if (notice.of_libraries && !has_left_) catch_up();
   const bool is_its_own = ::access(fmt::format("/proc/{}/task/{}", pid_, notice.thread).c_str(), F_OK) == 0;
-  if (notice.of_exec && options_.exec && is_its_own) {
+  if (notice.of_exec && options_.exec && is_its_own && !has_left_) {
     auto held = options_.exec.hold(notice.thread, [this] { board_.answer_all(); });
     if (held && *held) after_exec(true);
   }
   if (notice.sandboxed != 0) leave_sandboxed(notice);
   board_.answer(notice);
-  if (!has_left_) return;
+  // The thread that waited has gone on by now, or is about to.
+  if (has_left_) leave();
+}
+
+void TargetLife::leave() {
   header().answers_notices = 0;
   board_.answer_all();
-  // The thread that waited has gone on by now, or is about to.
   if (!keeps_memory_) (void)deployment_.detach();
+}
+
+void TargetLife::look_for_misfit() {
+  const auto why = options_.misfit ? options_.misfit() : std::nullopt;
+  if (!why) return;
+  news_.push_back(
+      fmt::format("{}: the probes are taken out of process {}; --engine kernel is safe", *why, pid_));
+  has_left_ = is_over_ = true;
 }
 
 // A process that goes under seccomp could be killed for any system call of a probe: none must be in it then.
@@ -177,23 +189,27 @@ void TargetLife::leave_sandboxed(const NoticeBoard::Notice& notice) {
       pid_, pid_));
 }
 
-// It may also do so by a system call of its own, of which nobody tells.
-void TargetLife::leave_if_sandboxed() {
-  if (Clock::now() < next_look_at_seccomp_) return;
-  next_look_at_seccomp_ = Clock::now() + kLookAtSeccompEvery;
+// It may also do so by a system call of its own, of which nobody tells. Nor does everybody of libraries.
+void TargetLife::look_at_status() {
+  if (Clock::now() < next_look_at_status_) return;
+  next_look_at_status_ = Clock::now() + kLookAtStatusEvery;
   auto text = read_text_file(process::living_proc_dir(pid_) + "/status");
   auto status = text ? process::parse_status(*text) : fail(std::move(text).error());
   if (!status) return;
   if (!seccomp_) seccomp_ = status->seccomp;
-  if (*seccomp_ == status->seccomp) return;
-  news_.push_back(fmt::format("process {} has put itself under seccomp: its probes are taken out", pid_));
-  has_left_ = is_over_ = true;
-  (void)deployment_.detach();
+  if (*seccomp_ != status->seccomp) {
+    news_.push_back(fmt::format("process {} has put itself under seccomp: its probes are taken out", pid_));
+    has_left_ = is_over_ = true;
+  } else if (std::exchange(library_kb_, status->library_kb) != status->library_kb) {
+    look_for_misfit();
+  }
+  if (has_left_) leave();
 }
 
 // The process runs another program; everything that was in it is gone.
 void TargetLife::after_exec(bool is_held) {
   late_hooks_due_ = Clock::now() + kLateHooksAfter;
+  library_kb_.reset();
   auto info = process::read_process(pid_);
   executed_ = info && info->exe ? *info->exe : "another program";
   const bool was_live = deployment_.has_targets_of(attachments_.size());

@@ -29,8 +29,13 @@ struct ExecFollower {
   explicit operator bool() const { return bool(hold); }
 };
 
+// Why a process is no longer one for probes, if something came into it that they could harm. Asked when it
+// may have loaded a library.
+using Misfit = std::function<std::optional<std::string>()>;
+
 struct LifeOptions {
   bool follows_forks = false;
+  Misfit misfit;
   ExecFollower exec;
 };
 
@@ -51,7 +56,7 @@ class TargetLife {
   const Fd& source() const { return board_.source(); }
   std::vector<std::string> take_news() { return std::exchange(news_, {}); }
   bool has_followed_children();
-  // The probes were taken out of the process before its end: it is under seccomp.
+  // The probes were taken out of the process before its end: it is under seccomp, or a misfit.
   bool has_left() const { return has_left_; }
 
  private:
@@ -65,7 +70,9 @@ class TargetLife {
   void hear_of_children();
   void look_for_children();
   void leave_sandboxed(const NoticeBoard::Notice& notice);
-  void leave_if_sandboxed();
+  void look_at_status();
+  void look_for_misfit();
+  void leave();
   void add_late_hooks();
   void after_exec(bool is_held);
   bool is_alive() const;
@@ -83,8 +90,9 @@ class TargetLife {
   bool said_too_many_threads_ = false;
   bool has_left_ = false, keeps_memory_ = false;
   std::optional<Clock::time_point> late_hooks_due_;
-  Clock::time_point next_look_at_seccomp_;
+  Clock::time_point next_look_at_status_;
   std::optional<process::Seccomp> seccomp_;  // of the first thread, when the probes came
+  std::optional<uint64_t> library_kb_;       // when it was last looked what that is
   bool needs_looking_ = false;               // nobody tells of everything: look at the maps from time to time
   Clock::time_point next_look_;
   uint32_t children_heard_ = 0, children_looked_for_ = 0;

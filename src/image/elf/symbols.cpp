@@ -273,4 +273,24 @@ std::string_view cold_parent(std::string_view name) {
 SymbolList read_function_symbols(const ElfFile& file) { return read_symbols(file, Wanted::Functions); }
 SymbolList read_data_symbols(const ElfFile& file) { return read_symbols(file, Wanted::Data); }
 
+bool defines_any_function(const ElfFile& file, std::span<const std::string_view> names) {
+  for (const Section& section : file.sections()) {
+    if (section.type != SHT_SYMTAB || section.link >= file.sections().size()) continue;
+    const Bytes symbols = file.stored_bytes(section);
+    const Bytes strings = file.stored_bytes(file.sections()[section.link]);
+    for (size_t i = 0; i < symbols.size() / sizeof(Elf64_Sym); ++i) {
+      Elf64_Sym raw;
+      std::memcpy(&raw, symbols.data() + i * sizeof raw, sizeof raw);
+      if (ELF64_ST_TYPE(raw.st_info) != STT_FUNC || raw.st_shndx == SHN_UNDEF) continue;
+      if (raw.st_name >= strings.size()) continue;
+      const Bytes found = strings.subspan(raw.st_name);
+      for (std::string_view name : names)
+        if (found[0] == uint8_t(name[0]) && found.size() > name.size() && found[name.size()] == 0 &&
+            std::memcmp(found.data(), name.data(), name.size()) == 0)
+          return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace uscope::image

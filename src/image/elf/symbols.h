@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,9 @@ SymbolList read_data_symbols(const ElfFile& file);
 // The names would outlive the bytes they are in.
 SymbolList read_function_symbols(ElfFile&&) = delete;
 SymbolList read_data_symbols(ElfFile&&) = delete;
+
+// Whether .symtab defines a function of one of these names. Makes no list: quick also for large tables.
+bool defines_any_function(const ElfFile& file, std::span<const std::string_view> names);
 
 // "f" for "f.cold", "f.cold.1", "f.part.0.cold" ("f.part.0"); the name itself if it is no such part.
 std::string_view cold_parent(std::string_view name);
