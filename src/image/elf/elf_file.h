@@ -101,6 +101,8 @@ struct DynamicInfo {
   uint64_t string_table_size = 0, version_need_count = 0, version_definition_count = 0;
   ImageAddr relocations;  // DT_RELA
   uint64_t relocations_size = 0;
+  ImageAddr packed_relocations;  // DT_RELR
+  uint64_t packed_relocations_size = 0;
 };
 
 class ElfFile {

@@ -156,6 +156,12 @@ void take_entry(const Elf64_Dyn& entry, DynamicInfo& info, DynamicTexts& texts) 
     case DT_RELASZ:
       info.relocations_size = value;
       break;
+    case DT_RELR:
+      info.packed_relocations = {value};
+      break;
+    case DT_RELRSZ:
+      info.packed_relocations_size = value;
+      break;
     case DT_VERSYM:
       info.versions = {value};
       break;

@@ -9,15 +9,44 @@ namespace uscope::image {
 
 RelocatedImage::RelocatedImage(const ElfFile& file) : file_(file) {
   DynamicInfo dynamic = file.dynamic();
-  if (dynamic.relocations.value == 0) return;
-  Bytes table = file.bytes_from(dynamic.relocations);
-  table = table.first(std::min<uint64_t>(table.size(), dynamic.relocations_size));
-  for (ByteReader reader(table); reader.remaining() >= sizeof(Elf64_Rela);) {
+  if (dynamic.relocations.value != 0) read_table(dynamic.relocations, dynamic.relocations_size);
+  if (dynamic.packed_relocations.value != 0)
+    read_packed(dynamic.packed_relocations, dynamic.packed_relocations_size);
+  std::ranges::stable_sort(relocations_, {}, &Relocation::place);
+}
+
+void RelocatedImage::read_table(ImageAddr table, uint64_t size) {
+  Bytes bytes = file_.bytes_from(table);
+  bytes = bytes.first(std::min<uint64_t>(bytes.size(), size));
+  for (ByteReader reader(bytes); reader.remaining() >= sizeof(Elf64_Rela);) {
     auto raw = reader.read<Elf64_Rela>();
     if (ELF64_R_TYPE(raw.r_info) == R_X86_64_RELATIVE)
       relocations_.push_back({raw.r_offset, uint64_t(raw.r_addend)});
   }
-  std::ranges::stable_sort(relocations_, {}, &Relocation::place);
+}
+
+// An even word is a place; an odd one's bits stand for the 63 words behind the last place told of.
+void RelocatedImage::read_packed(ImageAddr table, uint64_t size) {
+  constexpr uint64_t kWord = sizeof(uint64_t), kBits = 63;
+  Bytes bytes = file_.bytes_from(table);
+  bytes = bytes.first(std::min<uint64_t>(bytes.size(), size));
+  uint64_t next = 0;
+  for (ByteReader reader(bytes); reader.remaining() >= kWord;) {
+    const uint64_t word = reader.u64();
+    if ((word & 1) == 0) {
+      add_stored(word);
+      next = word + kWord;
+      continue;
+    }
+    for (uint64_t bits = word >> 1, place = next; bits != 0; bits >>= 1, place += kWord)
+      if ((bits & 1) != 0) add_stored(place);
+    next += kBits * kWord;
+  }
+}
+
+void RelocatedImage::add_stored(uint64_t place) {
+  if (auto stored = file_.bytes_at(ImageAddr{place}, sizeof(uint64_t)))
+    relocations_.push_back({place, ByteReader(*stored).u64()});
 }
 
 std::optional<uint64_t> RelocatedImage::pointer_at(ImageAddr address) const {

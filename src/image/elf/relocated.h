@@ -1,6 +1,7 @@
 // An image's data as the dynamic linker would leave it: with RELATIVE relocations applied, for a load bias of
 // 0. In a position-independent image the pointers in the file itself may be zero. Only R_X86_64_RELATIVE:
-// others need symbols of other images. Borrows the ElfFile.
+// others need symbols of other images. They stand in two tables: with their values (DT_RELA), and packed, the
+// values left in their places (DT_RELR). Borrows the ElfFile.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,10 @@ class RelocatedImage {
   struct Relocation {
     uint64_t place, value;
   };
+  void read_table(ImageAddr table, uint64_t size);
+  void read_packed(ImageAddr table, uint64_t size);
+  void add_stored(uint64_t place);
+
   const ElfFile& file_;
   std::vector<Relocation> relocations_;   // by place
   mutable std::vector<uint64_t> values_;  // of them, sorted, each once; made when first asked for
