@@ -39,6 +39,8 @@ inline constexpr uint32_t kSlotHeader = 1024;  // at the slot's end; the stack g
 inline constexpr uint32_t kBpfStack = 512;
 inline constexpr uint32_t kChunkBytes = 65536;             // holds the largest record
 inline constexpr uint32_t kChunkCount = 2 * kMostThreads;  // each thread fills one
+// That wait to be read, besides: they are memory of the target's.
+inline constexpr uint32_t kMostWaitingChunks = (64 << 20) / kChunkBytes;
 inline constexpr uint32_t kNone = 0xffffffff;
 // What one hit may cost, in rounds of a loop, each of some nanoseconds: then its loops end.
 inline constexpr int32_t kRoundsOfHit = 8 << 20, kRoundsOfCall = 16, kRoundsOfKernelRead = 512;
