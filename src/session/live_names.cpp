@@ -5,6 +5,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "process/info.h"
 #include "session/cgroups.h"
 #include "symbols/lookup.h"
@@ -31,6 +33,17 @@ void leave_process(std::string& path, std::string& root) {
   if (there.st_dev != here.st_dev || there.st_ino != here.st_ino) return;
   path = std::move(plain);
   root.clear();
+}
+
+std::optional<FileVersion> version_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return FileVersion{info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+bool is_written_anew(const std::string& path, const std::optional<FileVersion>& since) {
+  auto now = version_of(path);
+  return now && since && now->is_same_file(*since) && *now != *since;
 }
 
 void LiveNames::look_at(uint32_t pid, Process& process) const {
@@ -61,18 +74,23 @@ const symbols::ImageSymbols* LiveNames::image_of(uint32_t pid, const process::Ma
   if (mapping.path == "[vdso]") return vdso();
   if (mapping.kind != process::MappingKind::File) return nullptr;
   auto [at, is_new] = images_.try_emplace({mapping.device, mapping.inode});
-  if (is_new) {
-    std::string root = "/proc/" + std::to_string(pid) + "/root";
-    auto path = process::path_to_mapped_file(pid_t(pid), mapping);
-    if (path) leave_process(*path, root);
-    auto image = path ? symbols::ImageSymbols::open(*path, root, options_.debug_folders)
-                      : Result<symbols::ImageSymbols>(std::unexpected(path.error()));
-    if (image) at->second = std::make_unique<symbols::ImageSymbols>(std::move(*image));
+  Image& image = at->second;
+  const bool is_looked_at = std::exchange(image.batch, batch_) == batch_;
+  if (!is_new && (is_looked_at || !is_written_anew(image.path, image.version))) return image.symbols.get();
+  if (image.symbols) old_images_.push_back(std::move(image.symbols));
+  std::string root = "/proc/" + std::to_string(pid) + "/root";
+  auto path = process::path_to_mapped_file(pid_t(pid), mapping);
+  if (!path) {
     // Gone before it could be opened: another process may map it, too.
-    if (!path) images_.erase(at);
-    if (!path) return nullptr;
+    images_.erase(at);
+    return nullptr;
   }
-  return at->second.get();
+  leave_process(*path, root);
+  image.path = *path;
+  image.version = version_of(*path);
+  auto opened = symbols::ImageSymbols::open(*path, root, options_.debug_folders);
+  if (opened) image.symbols = std::make_unique<symbols::ImageSymbols>(std::move(*opened));
+  return image.symbols.get();
 }
 
 // The kernel gives every process the same one: ours serves for all.

@@ -24,6 +24,20 @@ namespace uscope::session {
 // name, that is taken, and `root` is empty.
 void leave_process(std::string& path, std::string& root);
 
+// A file may be written anew in place, as cp and linkers do: its bytes are others then, and its length.
+struct FileVersion {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = 0;
+  int64_t written_seconds = 0, written_nanoseconds = 0;
+
+  bool is_same_file(const FileVersion& other) const { return device == other.device && inode == other.inode; }
+  friend bool operator==(const FileVersion&, const FileVersion&) = default;
+};
+std::optional<FileVersion> version_of(const std::string& path);
+// False also where nobody can tell any more.
+bool is_written_anew(const std::string& path, const std::optional<FileVersion>& since);
+
 // What was mapped at an address of a process when a probe looked.
 struct PastMapping {
   const symbols::ImageSymbols* image = nullptr;
@@ -93,6 +107,13 @@ class LiveNames final : public event::SymbolNames {
 
   void look_at(uint32_t pid, Process& process) const;
   const process::Mapping* mapping_of(uint32_t pid, uint64_t address);
+  struct Image {
+    std::unique_ptr<symbols::ImageSymbols> symbols;  // null: no image
+    std::string path;
+    std::optional<FileVersion> version;
+    uint64_t batch = 0;  // in which it was looked at last
+  };
+
   const symbols::ImageSymbols* image_of(uint32_t pid, const process::Mapping& mapping);
   const symbols::ImageSymbols* vdso();
   const std::string& name_of(const symbols::ImageSymbols& image, const symbols::FunctionSymbol& function);
@@ -110,7 +131,9 @@ class LiveNames final : public event::SymbolNames {
   std::map<std::pair<uint64_t, std::string>, std::optional<std::string>> cgroup_paths_;
   uint64_t batch_ = 0;
   std::unordered_map<uint32_t, Process> processes_;
-  std::map<std::pair<dev_t, ino_t>, std::unique_ptr<symbols::ImageSymbols>> images_;
+  std::map<std::pair<dev_t, ino_t>, Image> images_;
+  // Written anew since. function_names_ goes by the addresses of what is in them.
+  std::vector<std::unique_ptr<symbols::ImageSymbols>> old_images_;
   std::optional<std::unique_ptr<symbols::ImageSymbols>> vdso_;
   std::unordered_map<const symbols::FunctionSymbol*, std::string> function_names_;
   JitNames jit_names_;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <utility>
 
 #include "image/btf/btf.h"
 #include "image/elf/debug_files.h"
@@ -246,7 +247,7 @@ const codegen::MappingEntry* Unwinding::past_at(uint64_t process, uint64_t addre
 }
 
 void Unwinding::read_past() {
-  past_is_read_ = true;
+  past_batch_ = batch_;
   (void)engine_->for_each_entry(maps_->mappings, [&](const engine::MapEntry& entry) {
     codegen::MappingKey key;
     codegen::MappingEntry value;
@@ -272,7 +273,7 @@ void Unwinding::read_past() {
 
 std::optional<PastMapping> Unwinding::find(uint32_t process, uint64_t address) {
   const bool can_read = engine_ != nullptr && maps_ && !inside_;
-  const bool was_read = past_is_read_;
+  const bool was_read = past_batch_ == batch_;
   if (can_read && !was_read) read_past();
   const codegen::MappingEntry* found = past_at(process, address);
   if (found == nullptr && can_read && was_read) {
@@ -283,6 +284,10 @@ std::optional<PastMapping> Unwinding::find(uint32_t process, uint64_t address) {
   if (found == nullptr) return std::nullopt;
   for (Image& image : images_) {
     if (image.key != found->image) continue;
+    if (std::exchange(image.batch, batch_) != batch_)
+      image.is_written_anew |= is_written_anew(image.path, image.version);
+    // Nobody knows which of the two the process had.
+    if (image.is_written_anew) return std::nullopt;
     open(image);
     return PastMapping{image.symbols.get(), image.path, FileOffset{found->offset + (address - found->start)}};
   }

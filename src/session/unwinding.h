@@ -51,7 +51,7 @@ class Unwinding final : public PastMappings {
   void keep_up(engine::Engine& engine);
   bool is_following() const { return followed_ && maps_; }
 
-  void begin_batch() override { past_is_read_ = false; }
+  void begin_batch() override { ++batch_; }
   // Asks the engine: for processes that are gone.
   std::optional<PastMapping> find(uint32_t process, uint64_t address) override;
 
@@ -62,6 +62,9 @@ class Unwinding final : public PastMappings {
     codegen::ImageEntry entry;
     std::unique_ptr<symbols::ImageSymbols> symbols;  // once names were asked for
     bool is_opened = false;
+    std::optional<FileVersion> version = version_of(path);
+    uint64_t batch = 0;  // in which it was looked at last
+    bool is_written_anew = false;
   };
 
   void add_file(const std::string& path, const std::string& root, std::optional<codegen::ImageKey> key = {});
@@ -91,7 +94,7 @@ class Unwinding final : public PastMappings {
   std::optional<codegen::UnwindMaps> maps_;
   engine::Engine* engine_ = nullptr;
   std::map<std::pair<uint64_t, uint64_t>, codegen::MappingEntry> past_;  // by process and start
-  bool past_is_read_ = false;                                            // since the batch began
+  uint64_t batch_ = 1, past_batch_ = 0;                                  // now, and when past_ was read
 
   std::optional<pid_t> followed_,
       inside_;                            // the process that the engine is inside of, whether followed or not

@@ -5,6 +5,7 @@
 //   exec FILE …   executes a program with the remaining arguments
 //   open FILE     dlopen, and a call of work() through the library
 //   close         dlclose of the last one
+//   copy FROM TO  writes a file's bytes into another that is there
 //   jit NAME      writes a function into memory, always to the same place, names it in the perf map and calls work() through it
 //   sleep MS      does nothing
 #include <dlfcn.h>
@@ -59,6 +60,14 @@ static int through_memory(const char* name) {
   return 1;
 }
 
+static int copy(const char* from, const char* to) {
+  FILE *source = fopen(from, "r"), *target = fopen(to, "w");
+  if (source == NULL || target == NULL) return 0;
+  for (int byte; (byte = fgetc(source)) != EOF;) fputc(byte, target);
+  fclose(source);
+  return fclose(target) == 0;
+}
+
 int main(int count, char** words) {
   int is_right = 1;
   for (int i = 1; i < count && is_right; i++) {
@@ -74,6 +83,7 @@ int main(int count, char** words) {
     }
     if (strcmp(words[i], "open") == 0) is_right = through_library(next);
 #endif
+    if (strcmp(words[i], "copy") == 0) is_right = copy(next, words[i++ + 2]);
     if (strcmp(words[i], "calls") == 0)
       for (int call = 0; call < atoi(next); call++) printf("CALL work\n"), CALLER();
     if (strcmp(words[i], "sleep") == 0) usleep((unsigned)atoi(next) * 1000);
