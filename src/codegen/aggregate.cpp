@@ -210,7 +210,7 @@ void CodeGenerator::read_aggregate(const Unit::ScriptMap& map, Place key) {
   const Type& type = map.info->value;
   bool is_extreme = type.is(TypeKind::kMin) || type.is(TypeKind::kMax);
   Place total = frame_.allocate_stack(8), count = frame_.allocate_stack(8);
-  Label again = asm_.label(), next = asm_.label();
+  Label again = asm_.label(), next = asm_.label(), done = asm_.label();
   asm_.mov(R7, 0);
   store_slot(total, R7);
   store_slot(count, R7);
@@ -219,7 +219,8 @@ void CodeGenerator::read_aggregate(const Unit::ScriptMap& map, Place key) {
   asm_.mov(R3, R7);
   asm_.load_map(R1, map.program_map);
   asm_.call(BPF_FUNC_map_lookup_percpu_elem);
-  asm_.jump_if(Cond::Eq, R0, 0, next);
+  // Threads are numbered without gaps, as CPUs may not be.
+  asm_.jump_if(Cond::Eq, R0, 0, unit_.inputs.in_process ? done : next);
   if (is_extreme) {
     Label take = asm_.label();
     asm_.load(Width::B8, R2, R0, 8);
@@ -253,6 +254,7 @@ void CodeGenerator::read_aggregate(const Unit::ScriptMap& map, Place key) {
   asm_.jump_if(
       Cond::Lt, R7,
       int32_t(std::max<uint32_t>(std::max(unit_.inputs.value_copies, unit_.inputs.possible_cpus), 1)), again);
+  asm_.bind(done);
   load_slot(R0, total);
   if (!type.is(TypeKind::kAvg)) return;
   load_slot(R1, count);
