@@ -98,7 +98,7 @@ Place CodeGenerator::place_of(const Expr& expr) {
   return place;
 }
 
-// From one type's memory to another's: integers grow, strings are padded or cut, fields one by one.
+// From one type's memory to another's: numbers grow, strings are padded or cut, fields one by one.
 void CodeGenerator::convert(Place from, const Type& type, Place to, const Type& want) {
   if (type == want) return copy(to, from, size_of(want));
   if (want.is_scalar() && type.is_scalar()) {
@@ -125,7 +125,13 @@ void CodeGenerator::convert(Place from, const Type& type, Place to, const Type& 
     }
     return;
   }
-  if (want.kind() == type.kind() && size_of(want) >= size_of(type)) {
+  if (want.is(TypeKind::kFloat) && want.size() == 8 && type.is(TypeKind::kFloat) && type.size() == 4) {
+    asm_.load(Width::B4, R0, from.base, from.offset);
+    float_to_double();
+    asm_.store(Width::B8, to.base, to.offset, R0);
+    return;
+  }
+  if (want.kind() == type.kind() && size_of(want) >= size_of(type) && !want.is(TypeKind::kFloat)) {
     if (size_of(want) > size_of(type)) clear(to, size_of(want));
     return copy(to, from, size_of(type));
   }
