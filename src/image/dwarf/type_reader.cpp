@@ -88,8 +88,9 @@ std::optional<uint64_t> member_offset(const Die& die) {
   if (!attr->is_block() || attr->block.empty()) return {};
   ByteReader reader(attr->block);
   uint8_t op = reader.u8();
-  uint64_t value = op == DW_OP_plus_uconst || op == DW_OP_constu ? reader.uleb128() : 0;
-  if (!reader || !reader.at_end() || value == 0) return {};
+  if (op != DW_OP_plus_uconst && op != DW_OP_constu) return {};
+  uint64_t value = reader.uleb128();
+  if (!reader || !reader.at_end()) return {};
   return value;
 }
 
