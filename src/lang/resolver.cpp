@@ -30,6 +30,9 @@ void Resolver::run() {
     if (!changed_) break;
   }
   last_round_ = true;
+  if (changed_)
+    error({},
+          "The types of this script do not settle: a variable or map would need a larger one with each use.");
   round();
   for (const auto& [place, doubt] : doubts_) warn(doubt.first, doubt.second);
   check_maps();

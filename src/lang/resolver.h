@@ -26,7 +26,9 @@ class Resolver {
   void run();
 
  private:
-  static constexpr int kMaxRounds = 12;
+  // What a variable gets through others takes a round for each; a text that is appended to itself takes many,
+  // up to max_strlen.
+  static constexpr int kMaxRounds = 10000;
 
   // What is being resolved: a probe or a function.
   struct Scope {
