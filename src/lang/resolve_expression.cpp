@@ -702,6 +702,19 @@ Type Resolver::index(Expr& expr, Index& node) {
   return Type();
 }
 
+namespace {
+
+// Of texts: one that lies in the program as its type says, or is a copy of such. The script's own are others.
+bool is_char_array(const Expr& text) {
+  if (text.as<Identifier>()) return true;
+  if (const auto* index = text.as<Index>()) return !index->object->type.is(TypeKind::kTuple);
+  if (const auto* unary = text.as<Unary>()) return unary->op == UnaryOp::kDereference;
+  const auto* field = text.as<Field>();
+  return field && (!field->object->type.is(TypeKind::kRecord) || field->object->as<Builtin>());
+}
+
+}  // namespace
+
 Type Resolver::size_of(Expr& expr, SizeOf& node) {
   Type type;
   if (node.type) {
@@ -715,9 +728,9 @@ Type Resolver::size_of(Expr& expr, SizeOf& node) {
   if (last_round_ || node.type) {
     uint64_t size = type.size();
     // A char array of the program: our text has room for a NUL behind it.
-    const auto* member = node.operand ? node.operand->as<Field>() : nullptr;
-    if (member && type.is(TypeKind::kString) && !member->object->type.is(TypeKind::kRecord)) --size;
-    if (type.is(TypeKind::kString) && size == program_.settings.max_strlen + 1) --size;  // str()
+    bool is_array = node.type ? node.type->name != "string" && !node.type->of : is_char_array(*node.operand);
+    bool is_str = size == program_.settings.max_strlen + 1;
+    if (type.is(TypeKind::kString) && size > 0 && (is_array || is_str)) --size;
     expr.node = IntLiteral{size, false, ""};
     return literal_type(*expr.as<IntLiteral>());
   }

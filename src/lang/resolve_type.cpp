@@ -84,7 +84,7 @@ Type Resolver::resolve(const TypeSpec& spec) {
     if (said) said->hint = program_.c_types.why_unread(spec.name);
     return Type();
   }
-  bool sized = (type.is(TypeKind::kString) || type.is(TypeKind::kBuffer)) && spec.pointers == 0;
+  bool sized = (spec.name == "string" || spec.name == "buffer") && spec.pointers == 0;
   if (sized && spec.dimensions.size() == 1) {
     constexpr uint64_t kLargest = 1 << 20;
     if (spec.dimensions[0] > kLargest) {
@@ -95,12 +95,14 @@ Type Resolver::resolve(const TypeSpec& spec) {
   }
   for (uint32_t i = 0; i < spec.pointers; ++i) type = Type::pointer(type, space());
   for (auto dimension = spec.dimensions.rbegin(); dimension != spec.dimensions.rend(); ++dimension) {
-    uint64_t size = 0;
-    if (__builtin_mul_overflow(*dimension, type.size(), &size) || size > (1 << 20)) {
+    // The program's char arrays lie side by side, without the NUL that our texts have room for.
+    bool is_text = type.is(TypeKind::kString) && type.size() > 0;
+    uint64_t element = type.size() - (is_text ? 1 : 0), size = 0;
+    if (__builtin_mul_overflow(*dimension, element, &size) || size > (1 << 20)) {
       error(spec.span, "array type is too large");
       return Type();
     }
-    type = Type::array(type, *dimension, type.size());
+    type = Type::array(type, *dimension, element);
   }
   return type;
 }
