@@ -199,8 +199,9 @@ lang::Type ScriptTypes::to_type(const TypeTable& table, TypeId id, int depth) co
     case Kind::GoMap:
     case Kind::GoChannel:
     case Kind::Function:
-    case Kind::MemberPointer:
       return lang::Type::uint64();
+    case Kind::MemberPointer:  // to a function: its address, and what is added to `this`
+      return type.size == 16 ? lang::Type::array(lang::Type::uint64(), 2, 8) : lang::Type::uint64();
     case Kind::Array: {
       lang::Type element = to_type(table, type.target, depth + 1);
       uint64_t size = codegen::user_size(element);  // of a text of the program: without our NUL
@@ -246,6 +247,13 @@ ReachedMembers ScriptTypes::members_of(const Named& named, int depth, size_t& co
                                          : PartKind::Anonymous;
     if (auto part = find_record(inner.name()))
       reached.add_part(members_of(*part, depth + 1, count), kind, member.name, member.offset);
+  }
+  // Which of an enum's variants it is, and so what is in it, is not told: its bytes are.
+  if (const Type& type = named.table->type(named.type); !type.variant_parts.empty()) {
+    lang::TypeField data;
+    data.name = "<enum with data>";
+    data.type = lang::Type::array(lang::Type::uint8(), type.size, 1);
+    reached.add(std::move(data));
   }
   reached.settle();
   return reached;
