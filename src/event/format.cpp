@@ -89,7 +89,6 @@ std::string_view alternate_prefix(char conversion, uint64_t magnitude) {
   if (conversion == 'p') return "0x";
   if (conversion == 'x') return "0x";
   if (conversion == 'X') return "0X";
-  if (conversion == 'o') return "0";
   if (conversion == 'b') return "0b";
   return "";
 }
@@ -230,6 +229,8 @@ std::string FormatString::integer_text(const Piece& piece, const Integer& number
   }
   if (piece.alternate || kind == 'p') sign += alternate_prefix(kind, magnitude);
   std::string digits = digits_of(magnitude, kind, piece.precision);
+  // A precision may have put the zero there.
+  if (piece.alternate && kind == 'o' && !digits.starts_with('0')) digits.insert(0, 1, '0');
   size_t used = sign.size() + digits.size();
   if (piece.zero && !piece.left && piece.precision < 0 && static_cast<size_t>(piece.width) > used) {
     digits.insert(0, static_cast<size_t>(piece.width) - used, '0');

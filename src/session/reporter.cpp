@@ -89,9 +89,14 @@ std::string Reporter::now_as(const std::string& format) const {
   time_t now = ::time(nullptr);
   tm local{};
   ::localtime_r(&now, &local);
-  char text[256];
-  size_t length = ::strftime(text, sizeof text, format.c_str(), &local);
-  return std::string(text, length);
+  // Never empty, so that nothing means that there was no room.
+  const std::string marked = format + ' ';
+  std::string text(256, '\0');
+  size_t length = 0;
+  while ((length = ::strftime(text.data(), text.size(), marked.c_str(), &local)) == 0)
+    text.resize(2 * text.size());
+  text.resize(length - 1);
+  return text;
 }
 
 void Reporter::take_format(uint32_t id, Bytes payload) {

@@ -1,6 +1,7 @@
 #include "view/map_order.h"
 
 #include <algorithm>
+#include <bit>
 #include <compare>
 #include <numeric>
 
@@ -82,9 +83,19 @@ Order compare(const Value& a, const Value& b) {
   return std::visit(SameKind{b}, a.data);
 }
 
+// Numbers in the order of the floats: a negative one's bits count the other way.
+Integer weight_of(double number) {
+  auto bits = std::bit_cast<uint64_t>(number);
+  if (bits >> 63 != 0) bits ^= uint64_t(INT64_MAX);
+  return Integer{bits, true, 8};
+}
+
 // What an entry weighs; all the same for values that have no size, which are then ordered by key.
 Integer weight_of(const Value& value) {
   if (auto* number = value.get_if<Integer>()) return *number;
+  if (auto* pointer = value.get_if<event::Pointer>()) return Integer{pointer->address, false, 8};
+  if (auto* constant = value.get_if<event::EnumValue>()) return constant->number;
+  if (auto* real = value.get_if<event::Float>()) return weight_of(real->number);
   if (auto* average = value.get_if<event::Average>()) return average->value;
   if (auto* stats = value.get_if<event::Stats>()) return stats->average;
   if (auto* histogram = value.get_if<event::Histogram>()) {
