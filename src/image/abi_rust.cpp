@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <vector>
 
 namespace uscope::image {
@@ -34,6 +35,21 @@ bool is_scalar_kind(Kind kind) {
   }
 }
 
+// Whether a struct of these, from the first one on, is laid out as its scalars alone would be. What is packed
+// or aligned further is returned in memory, or in other registers.
+bool is_natural(const Type& type, uint64_t offset, const std::vector<Scalar>& scalars, size_t first) {
+  uint64_t alignment = 1, end = offset;
+  for (size_t i = first; i < scalars.size(); i++) {
+    // Numbers of 16 bytes are aligned to 8 before Rust 1.77.
+    const uint64_t own = scalars[i].size == 16 && type.alignment == 8 ? 8 : scalars[i].size;
+    if (!std::has_single_bit(own) || (scalars[i].offset - offset) % own != 0) return false;
+    alignment = std::max(alignment, own);
+    end = std::max(end, scalars[i].offset + scalars[i].size);
+  }
+  const uint64_t size = (end - offset + alignment - 1) / alignment * alignment;
+  return type.alignment == alignment && type.size == size;
+}
+
 // False for what is not simply made of scalars: enums with data, unions, arrays.
 bool flatten(const Type& type, uint64_t offset, const TypeLookup& lookup, int depth,
              std::vector<Scalar>& out) {
@@ -45,12 +61,15 @@ bool flatten(const Type& type, uint64_t offset, const TypeLookup& lookup, int de
     return true;
   }
   if (type.kind != Kind::Struct || type.is_declaration || !type.variant_parts.empty()) return false;
+  const size_t first = out.size();
   for (const Member& member : type.members) {
     const Type& inner = strip_aliases(lookup(member.type), lookup);
     if (member.is_static || inner.size == 0) continue;
+    // A broken file may have members anywhere.
+    if (member.offset > type.size || inner.size > type.size - member.offset) return false;
     if (member.bit_size != 0 || !flatten(inner, offset + member.offset, lookup, depth + 1, out)) return false;
   }
-  return true;
+  return is_natural(type, offset, out, first);
 }
 
 // Some versions return vectors of these in registers, and debug info has them as structs like any other.

@@ -283,6 +283,11 @@ Location in_registers(const Classified& what, NextInteger&& next_integer, NextVe
   return location;
 }
 
+bool is_wide_integer(TypeId id, const TypeLookup& lookup) {
+  const Type& type = strip_aliases(lookup(id), lookup);
+  return type.kind == Kind::Integer && type.size == 16;
+}
+
 }  // namespace
 
 Compiler compiler_of(std::string_view producer) {
@@ -330,6 +335,10 @@ std::vector<std::optional<Location>> sysv_parameters(const std::vector<TypeId>& 
     bool in_memory = what.is(Class::Memory) || what.is(Class::X87);
     bool fits = integers + count(Class::Integer) <= integer_registers.size() &&
                 vectors + count(Class::Sse) <= vector_registers;
+    // LLVM before 18 splits a number of 16 bytes between the last register and the stack.
+    const bool may_be_split = compiler == Compiler::Llvm && !fits && is_wide_integer(parameters[i], lookup) &&
+                              integers + 1 == integer_registers.size();
+    if (may_be_split) return places;
     if (!in_memory && fits) {
       places[i] = in_registers(
           what, [&] { return integer_registers[integers++]; }, [&] { return xmm0 + uint32_t(vectors++); });

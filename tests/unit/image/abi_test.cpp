@@ -209,6 +209,15 @@ TEST(SysvAbi, half_a_vector_is_no_vector) {
   EXPECT_EQ(spelled(sysv_parameters({t.add(both)}, {}, t.lookup())), (Texts{"64:rdi 64:xmm0"}));
 }
 
+TEST(SysvAbi, does_not_tell_what_versions_of_a_compiler_split) {
+  Types t;
+  TypeId l = t.scalar(Kind::Integer, 8), w = t.scalar(Kind::Integer, 16);
+  EXPECT_EQ(spelled(sysv_parameters({l, l, l, l, l, w, l}, {}, t.lookup(), Compiler::Llvm)),
+            (Texts{"rdi", "rsi", "rdx", "rcx", "r8", "unknown", "unknown"}));
+  EXPECT_EQ(spelled(sysv_parameters({l, l, l, l, l, w, l}, {}, t.lookup(), Compiler::Gcc)),
+            (Texts{"rdi", "rsi", "rdx", "rcx", "r8", "[rsp+8]", "r9"}));
+}
+
 TEST(RustAbi, tells_only_what_both_of_its_conventions_do) {
   Types t;
   TypeId i = t.scalar(Kind::Integer, 4), l = t.scalar(Kind::Integer, 8), w = t.scalar(Kind::Integer, 16);
@@ -217,22 +226,38 @@ TEST(RustAbi, tells_only_what_both_of_its_conventions_do) {
     auto place = rust_result(id, t.lookup());
     return !place ? "unknown" : place->pieces.empty() ? "nothing" : spell(*place);
   };
+  // Rust's debug info has the alignment of every struct.
+  auto structure = [&](std::vector<std::pair<TypeId, uint64_t>> members, uint64_t size, uint64_t alignment) {
+    Type type = t.lookup()(t.structure(std::move(members), size));
+    type.alignment = alignment;
+    return t.add(type);
+  };
   EXPECT_EQ(result({}), "nothing");
   EXPECT_EQ(result(l), "rax");
   EXPECT_EQ(result(w), "64:rax 64:rdx");
   EXPECT_EQ(result(f), "xmm0");
-  EXPECT_EQ(result(t.structure({{d, 0}}, 8)), "xmm0");
-  EXPECT_EQ(result(t.structure({{l, 0}, {d, 8}}, 16)), "64:rax 64:xmm0");
-  EXPECT_EQ(result(t.structure({{d, 8}, {b, 0}}, 16)), "8:rax 56:bytes 00 00 00 00 00 00 00 64:xmm0");
-  EXPECT_EQ(result(t.structure({{b, 0}, {b, 1}, {b, 2}}, 3)), "rax");
-  EXPECT_EQ(result(t.structure({{l, 0}, {l, 8}, {l, 16}}, 24)), "[rax]");
+  EXPECT_EQ(result(structure({{d, 0}}, 8, 8)), "xmm0");
+  EXPECT_EQ(result(structure({{l, 0}, {d, 8}}, 16, 8)), "64:rax 64:xmm0");
+  EXPECT_EQ(result(structure({{d, 8}, {b, 0}}, 16, 8)), "8:rax 56:bytes 00 00 00 00 00 00 00 64:xmm0");
+  EXPECT_EQ(result(structure({{b, 0}, {b, 1}, {b, 2}}, 3, 1)), "rax");
+  EXPECT_EQ(result(structure({{l, 0}, {l, 8}, {l, 16}}, 24, 8)), "[rax]");
   // C packs them into one register, Rust takes two.
-  EXPECT_EQ(result(t.structure({{i, 0}, {i, 4}}, 8)), "unknown");
-  EXPECT_EQ(result(t.structure({{f, 0}, {f, 4}}, 8)), "unknown");
-  EXPECT_EQ(result(t.structure({{i, 0}, {i, 4}, {i, 8}}, 12)), "unknown");
+  EXPECT_EQ(result(structure({{i, 0}, {i, 4}}, 8, 4)), "unknown");
+  EXPECT_EQ(result(structure({{f, 0}, {f, 4}}, 8, 4)), "unknown");
+  EXPECT_EQ(result(structure({{i, 0}, {i, 4}, {i, 8}}, 12, 4)), "unknown");
   Type choice{.kind = Kind::Struct, .size = 16};
   choice.variant_parts.emplace_back();
   EXPECT_EQ(result(t.add(choice)), "unknown");
+  // Aligned further than what is in them, packed, or of an alignment that is not told: perhaps in memory.
+  EXPECT_EQ(result(structure({{f, 0}}, 8, 8)), "unknown");
+  EXPECT_EQ(result(structure({{l, 0}, {l, 8}}, 16, 16)), "unknown");
+  EXPECT_EQ(result(structure({{l, 0}, {i, 8}}, 12, 1)), "unknown");
+  EXPECT_EQ(result(structure({{structure({{b, 0}}, 8, 8), 0}, {l, 8}}, 16, 8)), "unknown");
+  EXPECT_EQ(result(t.structure({{l, 0}, {l, 8}}, 16)), "unknown");
+  EXPECT_EQ(result(structure({{w, 0}}, 16, 16)), "64:rax 64:rdx");
+  EXPECT_EQ(result(structure({{w, 0}}, 16, 8)), "64:rax 64:rdx");
+  // A member that lies outside.
+  EXPECT_EQ(result(structure({{l, 0}, {i, uint64_t(1) << 40}}, 16, 8)), "unknown");
   // Perhaps a vector.
   EXPECT_EQ(result(t.add({.kind = Kind::Struct, .size = 32, .alignment = 32})), "unknown");
 }
