@@ -161,7 +161,8 @@ class Definer {
   std::string all_variables(const Site& site, bool parameters_only) {
     std::string text;
     for (const Variable& variable : probe::variables_at(image_.symbols, site, true)) {
-      if (variable.is_global || variable.is_result || (parameters_only && !variable.is_parameter)) continue;
+      if (variable.is_global || variable.is_result) continue;
+      if (parameters_only && (!variable.is_parameter || variable.in_inlined)) continue;
       if (!variable.location.is_available()) continue;
       PerfArgument argument{"", variable.name, ""};
       probe::VariablePath path{variable.name, {}, 0};

@@ -231,11 +231,9 @@ Result<ArgumentPlace> ScriptPlaces::argument(const lang::AttachSpec& probe, std:
   if (probe.kind == lang::ProbeKind::kTracepoint) return tracepoint_place(probe, name);
   auto site = types_.site(probe);
   if (!site) return fail("the place of " + probe.text + " is not known");
-  auto function = site->image->debug_info().function_at(site->address);
-  if (!function) return fail("nothing is known of the arguments of " + probe.function);
-  if (function->entry == site->address)
-    return find_place(*site, function->parameters, name, vector_offset_, is_inproc_);
-  return find_place(*site, site->image->debug_info().variables_at(site->address), name, vector_offset_,
+  if (!site->image->debug_info().function_head_at(site->address))
+    return fail("nothing is known of the arguments of " + probe.function);
+  return find_place(*site, site->image->debug_info().parameters_at(site->address), name, vector_offset_,
                     is_inproc_);
 }
 

@@ -455,7 +455,8 @@ std::optional<std::vector<lang::NamedValue>> ScriptTypes::arguments(const Attach
   if (!function) return std::nullopt;
   std::vector<lang::NamedValue> values;
   for (const auto& parameter : function->parameters)
-    if (!parameter.is_result) values.push_back({parameter.name, to_type(*at->image, parameter.type)});
+    if (!parameter.is_result && !parameter.name.empty())
+      values.push_back({parameter.name, to_type(*at->image, parameter.type)});
   return values;
 }
 

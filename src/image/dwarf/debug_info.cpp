@@ -143,6 +143,13 @@ std::vector<Variable> DebugInfo::variables_at(ImageAddr address, bool with_globa
   return variables;
 }
 
+std::vector<Variable> DebugInfo::parameters_at(ImageAddr address) const {
+  if (is_empty()) return {};
+  const Unit* unit = impl_->store->unit_for(address.value);
+  Die die = unit ? impl_->functions->find(*unit, address.value) : Die();
+  return die ? impl_->functions->parameters_at(die, address.value) : std::vector<Variable>();
+}
+
 std::vector<InlinedCopy> DebugInfo::inlined_at(ImageAddr address) const {
   if (is_empty()) return {};
   const Unit* unit = impl_->store->unit_for(address.value);

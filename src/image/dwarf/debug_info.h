@@ -117,6 +117,9 @@ class DebugInfo {
   // Every variable in scope at an instruction: parameters, locals of the enclosing blocks, innermost first
   // wins; with_globals adds the unit's globals. Locations hold at exactly this address.
   std::vector<Variable> variables_at(ImageAddr address, bool with_globals = false) const;
+  // The parameters of the function around an instruction, where they are at this address; not those of
+  // functions inlined there, nor what inner blocks have under their names.
+  std::vector<Variable> parameters_at(ImageAddr address) const;
   // Inlined frames at an address, innermost first: what a stack trace should show above the concrete
   // function.
   std::vector<InlinedCopy> inlined_at(ImageAddr address) const;

@@ -26,6 +26,22 @@ bool covers(const Die& die, uint64_t address) {
   return inside;
 }
 
+// A function's own parameters in order. gcc has those of a C++ parameter pack together in a DIE of their own.
+template <typename Visit>
+void for_each_parameter(const Die& function, Visit&& visit) {
+  for_each_child(function, [&](const Die& child) {
+    if (child.tag() == DW_TAG_formal_parameter) return visit(child);
+    bool goes_on = true;
+    if (child.tag() == DW_TAG_GNU_formal_parameter_pack) {
+      for_each_child(child, [&](const Die& one) {
+        if (one.tag() == DW_TAG_formal_parameter) goes_on = visit(one);
+        return goes_on;
+      });
+    }
+    return goes_on;
+  });
+}
+
 }  // namespace
 
 Die FunctionReader::find(const Unit& unit, uint64_t address) const {
@@ -67,7 +83,8 @@ Function FunctionReader::read(const Die& die, bool with_parameters) const {
   }
   for_each_child(die, [&](const Die& child) {
     // They come first, but for those of a template.
-    function.has_parameters = child.tag() == DW_TAG_formal_parameter;
+    function.has_parameters =
+        child.tag() == DW_TAG_formal_parameter || child.tag() == DW_TAG_GNU_formal_parameter_pack;
     return child.tag() == DW_TAG_template_type_parameter || child.tag() == DW_TAG_template_value_parameter;
   });
   if (with_parameters) function.parameters = parameters_at_entry(die, function);
@@ -77,8 +94,7 @@ Function FunctionReader::read(const Die& die, bool with_parameters) const {
 std::vector<Variable> FunctionReader::parameters_at_entry(const Die& die, const Function& function) const {
   EntryPlaces places(store_, types_, frames_, prologue_ends_, die, function);
   std::unordered_set<std::string_view> results;
-  for_each_child(die, [&](const Die& child) {
-    if (child.tag() != DW_TAG_formal_parameter) return true;
+  for_each_parameter(die, [&](const Die& child) {
     // Go before 1.20 lists the results of a function with defer twice. A blank name (_) may well repeat.
     std::string_view name = child.inherited_string(DW_AT_name);
     bool is_result = child.flag(DW_AT_variable_parameter);
@@ -87,6 +103,20 @@ std::vector<Variable> FunctionReader::parameters_at_entry(const Die& die, const 
     return places.size() < max_parameters;
   });
   return places.finish();
+}
+
+std::vector<Variable> FunctionReader::parameters_at(const Die& function, uint64_t address) const {
+  VariableReader reader(types_, frames_, *function.unit, function, address, true);
+  if (reader.at_entry()) return read(function).parameters;
+  FramePlaces places(store_, types_, frames_, prologue_ends_, reader, function, address);
+  std::vector<Variable> parameters;
+  for_each_parameter(function, [&](const Die& child) {
+    Variable variable = reader.read(child);
+    places.settle(variable, reader.is_from_list(child), true);
+    if (!variable.name.empty()) parameters.push_back(std::move(variable));
+    return parameters.size() < max_parameters;
+  });
+  return parameters;
 }
 
 std::vector<Variable> FunctionReader::variables_at(const Die& function, uint64_t address) const {
@@ -100,14 +130,12 @@ std::vector<Variable> FunctionReader::variables_at(const Die& function, uint64_t
   for (int depth = 0; at && depth < max_block_depth; depth++) {
     Die inner;
     std::vector<Variable> level;
-    if (depth == 0 && reader.at_entry()) {
-      level = read(function).parameters;
-    }
+    if (depth == 0) level = parameters_at(function, address);
     for_each_child(at, [&](const Die& child) {
       bool is_parameter = child.tag() == DW_TAG_formal_parameter;
-      if ((is_parameter && !(depth == 0 && reader.at_entry())) || child.tag() == DW_TAG_variable) {
+      if ((is_parameter && depth != 0) || child.tag() == DW_TAG_variable) {
         Variable variable = reader.read(child);
-        places.settle(variable, reader.is_from_list(child), is_parameter && depth == 0);
+        places.settle(variable, reader.is_from_list(child), false);
         variable.in_inlined = in_inlined;
         if (!variable.name.empty()) level.push_back(std::move(variable));
       } else if ((child.tag() == DW_TAG_lexical_block || child.tag() == DW_TAG_inlined_subroutine ||

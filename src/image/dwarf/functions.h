@@ -24,6 +24,7 @@ class FunctionReader {
   // with_parameters: also their places, which costs the most.
   Function read(const Die& die, bool with_parameters = true) const;
   std::vector<Variable> variables_at(const Die& function, uint64_t address) const;
+  std::vector<Variable> parameters_at(const Die& function, uint64_t address) const;
   std::vector<Variable> globals_of(const Unit& unit) const;
   std::vector<InlinedCopy> inlined_at(const Die& function, uint64_t address) const;
   // Every inlined copy inside a function.

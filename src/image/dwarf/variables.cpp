@@ -12,7 +12,20 @@
 namespace uscope::image::dwarf {
 namespace {
 constexpr uint32_t rsp = 7;
+
+// Compilers describe only the pieces that are there, up to the last one.
+void add_missing_end(Location& location, uint64_t size) {
+  uint64_t bits = 0;
+  for (const LocPiece& piece : location.pieces) {
+    if (piece.bit_size == 0) return;
+    bits += piece.bit_size;
+  }
+  if (bits >= size * 8 || bits == 0) return;
+  location.pieces.push_back(
+      {.kind = LocPiece::Kind::OptimizedOut, .bit_size = size * 8 - bits, .reason = "optimized out here"});
 }
+
+}  // namespace
 
 bool follows_variables(std::string_view producer) {
   return producer.find(" -O") != std::string_view::npos && producer.find(" -O0") == std::string_view::npos &&
@@ -117,6 +130,7 @@ Location VariableReader::location_of(const Die& die, bool as_passed) const {
     ExpressionContext here = context();
     here.unit = holder.unit;
     Location location = to_location(found->expression, here);
+    add_missing_end(location, types_.get(TypeReader::type_attr(die)).size);
     if (location.pieces.size() > 1) {
       mark_padding(location, TypeReader::type_attr(die),
                    [this](TypeId id) -> const Type& { return types_.get(id); });

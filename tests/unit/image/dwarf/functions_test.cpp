@@ -47,5 +47,41 @@ INSTANTIATE_TEST_SUITE_P(Compilers, Functions,
                          ::testing::Values("gcc -O0 -gdwarf-4", "gcc -O2 -gdwarf-5", "clang-14 -O0 -gdwarf-5",
                                            "clang-14 -O2 -gdwarf-4"));
 
+// Of a struct in registers, compilers describe what is left of it up to the last piece that is.
+TEST(Variables, are_whole_or_say_what_is_missing) {
+  if (!have("clang-14")) GTEST_SKIP() << "no clang-14";
+  const char* parts = R"(
+struct three { long a, b, c; };
+volatile long sink;
+__attribute__((noinline)) void use(long n) { sink = n; }
+__attribute__((noinline)) long work(long x, long y, long z) {
+  struct three t = {x * 7, y * 5, z * 11};
+  use(t.c);
+  use(t.a);
+  use(t.b);
+  use(t.a + t.b);
+  return t.a;
+}
+int main(void) { return (int)work(3, 4, 5); }
+)";
+  auto opened = open(compile(parts, ".c", "clang-14 -O2 -g {src} -o {out}"));
+  Function work = function_named(opened->info, "work");
+  int cut = 0;
+  for (uint64_t at = work.entry.value; at < work.ranges.at(0).end.value; at++) {
+    for (const Variable& variable : opened->info.variables_at({at})) {
+      if (variable.name != "t") continue;
+      uint64_t bits = 0;
+      bool is_whole = false;
+      for (const LocPiece& piece : variable.location.pieces) {
+        bits += piece.bit_size;
+        is_whole |= piece.bit_size == 0;
+      }
+      EXPECT_TRUE(is_whole || bits == 192) << at - work.entry.value << ": " << spell(variable.location);
+      cut += !is_whole && !variable.location.is_available();
+    }
+  }
+  EXPECT_GT(cut, 0);
+}
+
 }  // namespace
 }  // namespace uscope::image::dwarf::testing

@@ -49,6 +49,7 @@ NOINLINE int null(std::nullptr_t p, int n) { KEEP; return n; }
 template <typename T, int N> NOINLINE T templ(T a, const T (&list)[N], int n) { KEEP; return a + list[0] + T(n); }
 template <typename... T> NOINLINE int pack(int n, T... rest) { KEEP; return n + int((0 + ... + int(rest))); }
 static volatile int opaque;  // what all callers pass LLVM takes for a constant
+template <class... T> NOINLINE int pack_first(T... t, int n) { KEEP; return n + int(sizeof...(t)); }
 namespace { NOINLINE int hidden(int a, Point p, const char* s) { KEEP; return a + p.x + (s != nullptr); } }
 }  // namespace shop
 
@@ -81,6 +82,7 @@ int main() {
   double list[2] = {1.5, 2.5};
   SAY("shop::templ<double, 2> a=0.5 list=[1.5 2.5] n=23"); r += int(templ<double, 2>(0.5, list, 23));
   SAY("shop::pack<char, double> n=24"); r += pack<char, double>(24, 'a', 2.5);
+  SAY("shop::pack_first<char, double> n=27"); r += pack_first<char, double>('a', 2.5, opaque + 27);
   SAY("shop::(anonymous namespace)::hidden a=25 p={x=3 y=4.5} s=\"str\""); r += hidden(opaque + 25, point, "str");
   int captured = 5;
   auto lambda = [captured](int a, double b) __attribute__((noinline)) { KEEP; return a + int(b) + captured; };
