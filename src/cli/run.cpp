@@ -61,8 +61,9 @@ Result<session::RunRequest> run_request(const ScriptOptions& options) {
     request.name = options.file == "-" ? "stdin" : options.file;
   }
   if (options.pid) {
-    if (!process::read_process(*options.pid))
-      return fail("Failed to attach to pid: Unable to open pidfd (No such process)");
+    auto info = process::read_process(*options.pid);
+    if (!info) return fail("Failed to attach to pid: Unable to open pidfd (No such process)");
+    TRY_STATUS(process::check_is_process(*info));
     request.pid = *options.pid;
   }
   request.dwarf_pids = options.dwarf_pids;

@@ -111,18 +111,28 @@ Result<uint64_t> start_time_of(pid_t pid) {
   return stat.start_time;
 }
 
+Status check_is_process(const ProcessInfo& info) {
+  if (info.status.tgid != 0 && info.status.tgid != info.pid) {
+    return fail(Error(fmt::format("{} is a thread of process {}", info.pid, info.status.tgid))
+                    .with_hint(fmt::format("try {}", info.status.tgid)));
+  }
+  if (info.is_zombie) return fail(fmt::format("{} is a zombie ({} has exited)", info.pid, info.comm));
+  return {};
+}
+
+Status check_is_no_kernel_thread(const ProcessInfo& info) {
+  if (info.is_kernel_thread) return fail(fmt::format("{} is a kernel thread ({})", info.pid, info.comm));
+  return {};
+}
+
 Result<ProcessInfo> read_pid_argument(std::string_view argument) {
   pid_t pid = 0;
   auto [end, error] = std::from_chars(argument.data(), argument.data() + argument.size(), pid);
   if (error != std::errc() || end != argument.data() + argument.size() || pid <= 0)
     return fail(fmt::format("'{}' is not a process id", argument));
   TRY(ProcessInfo info, read_process(pid));
-  if (info.is_kernel_thread) return fail(fmt::format("{} is a kernel thread ({})", pid, info.comm));
-  if (info.status.tgid != 0 && info.status.tgid != pid) {
-    return fail(Error(fmt::format("{} is a thread of process {}", pid, info.status.tgid))
-                    .with_hint(fmt::format("try {}", info.status.tgid)));
-  }
-  if (info.is_zombie) return fail(fmt::format("{} is a zombie ({} has exited)", pid, info.comm));
+  TRY_STATUS(check_is_no_kernel_thread(info));
+  TRY_STATUS(check_is_process(info));
   return info;
 }
 

@@ -72,8 +72,13 @@ Result<ProcessInfo> read_process(pid_t pid);
 // Only that, of everything.
 Result<uint64_t> start_time_of(pid_t pid);
 
-// A process as a user names it: "1234". Errors: "no process 1234", "1234 is a kernel thread", "1234 is a
-// zombie", "1234 is a thread of process 1200; try 1200", "'x' is not a process id".
+// Whether it is a process that runs. Errors: "1234 is a thread of process 1200; try 1200", "1234 is a
+// zombie".
+Status check_is_process(const ProcessInfo& info);
+Status check_is_no_kernel_thread(const ProcessInfo& info);  // "1234 is a kernel thread"
+
+// A process as a user names it: "1234". Errors: "no process 1234", "'x' is not a process id", and those of
+// the checks.
 Result<ProcessInfo> read_pid_argument(std::string_view argument);
 
 // Whether we may attach to it (ptrace, reading its memory), without touching it. The Error says why not and

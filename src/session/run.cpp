@@ -15,6 +15,7 @@
 #include "lang/parser.h"
 #include "lang/printer.h"
 #include "process/info.h"
+#include "process/maps.h"
 #include "session/beside_inproc.h"
 #include "session/child.h"
 #include "session/collectors.h"
@@ -251,6 +252,25 @@ std::vector<ScriptProbes::PointFailure> whole_failures(const std::vector<engine:
   return failures;
 }
 
+// Files whose probes are in place, but not in this process. By inode alone: some file systems (overlay,
+// btrfs) show another device in the maps than stat tells.
+std::vector<std::string> files_not_loaded(pid_t pid, const std::vector<engine::Attachment>& attachments) {
+  using Kind = engine::Attachment::Kind;
+  auto maps = process::Maps::of(pid);
+  if (!maps) return {};
+  std::set<ino_t> loaded;
+  for (const process::Mapping& mapping : maps->all()) loaded.insert(mapping.inode);
+  std::set<std::string> files;
+  for (const engine::Attachment& attachment : attachments)
+    if (attachment.kind == Kind::UserProbe || attachment.kind == Kind::UserReturn)
+      files.insert(attachment.file);
+  std::erase_if(files, [&](const std::string& file) {
+    struct stat info {};
+    return ::stat(file.c_str(), &info) != 0 || loaded.contains(info.st_ino);
+  });
+  return {files.begin(), files.end()};
+}
+
 Status Session::attach(ScriptProbes::Placement placement, bool is_inproc, std::future<bool>& look,
                        const view::Writer& report) {
   for (const codegen::CodeUse& use : compiled_.uses) {
@@ -267,6 +287,8 @@ Status Session::attach(ScriptProbes::Placement placement, bool is_inproc, std::f
   for (auto& failure : leave_out_of_many(std::move(unplaced), report)) failures.push_back(std::move(failure));
   TRY_STATUS(refuse(failures, report, count));
   has_events_ |= !placement.attachments.empty();
+  if (!is_inproc && request_.pid)
+    attached.awaited_files = files_not_loaded(*request_.pid, placement.attachments);
   if (request_.with_warnings && request_.pid)
     for (const std::string& file : attached.awaited_files)
       report(fmt::format("WARNING: process {} has not loaded {}; its probes wait for it\n", *request_.pid,
@@ -505,7 +527,10 @@ Status ScriptRun::find_process() {
   if (request_.pid) {
     TRY(target_, find_target_process(*request_.pid));
     // Before anything else fails for the same reason and says less.
-    if (request_.engine == EngineChoice::Inproc) TRY_STATUS(process::check_may_attach(target_->info));
+    if (request_.engine == EngineChoice::Inproc) {
+      TRY_STATUS(process::check_is_no_kernel_thread(target_->info));
+      TRY_STATUS(process::check_may_attach(target_->info));
+    }
   }
   if (!request_.command.empty() && !request_.dry_run) {
     TRY(Child started, Child::start(request_.command, request_.command_has_quotes));
@@ -532,6 +557,7 @@ Result<int> ScriptRun::run() {
     report_("No probes to attach\n");
     return 1;
   }
+  if (target_ && probes_user_space(*program_)) TRY_STATUS(process::check_is_no_kernel_thread(target_->info));
   show_program(request_, *compiler_, *program_, report_);
   TRY(const std::vector<ChosenEngine> engines, engines_to_try());
   for (size_t i = 0;; ++i) {
