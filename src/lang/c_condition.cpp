@@ -26,9 +26,10 @@ class Condition {
  public:
   explicit Condition(const std::vector<std::string>& words) : words_(words) {}
 
-  bool holds() {
+  std::optional<bool> holds() {
     int64_t value = ternary();
-    return !failed_ && at_ == words_.size() && value != 0;
+    if (failed_ || at_ != words_.size()) return std::nullopt;
+    return value != 0;
   }
 
  private:
@@ -133,6 +134,8 @@ class Condition {
 
 }  // namespace
 
-bool c_condition_holds(const std::vector<std::string>& words) { return Condition(words).holds(); }
+std::optional<bool> c_condition_holds(const std::vector<std::string>& words) {
+  return Condition(words).holds();
+}
 
 }  // namespace uscope::lang

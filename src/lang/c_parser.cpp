@@ -10,6 +10,7 @@ namespace {
 
 constexpr uint32_t kMaxDepth = 64;
 constexpr uint64_t kMaxSize = uint64_t{1} << 32;
+constexpr std::string_view kUntagged = " (anonymous at ";
 
 struct BaseName {
   std::string_view name;
@@ -229,7 +230,7 @@ void CParser::attribute(Attributes& into) {
     into.mode = token_.text;
     next();
   } else {
-    int64_t bytes = constant().value_or(0);
+    int64_t bytes = constant().value_or(CValue()).value;
     if (bytes <= 0 || bytes > kMostAligned || (bytes & (bytes - 1)) != 0)
       return fail("an alignment is a power of two");
     into.aligned = std::max(into.aligned, static_cast<uint64_t>(bytes));
@@ -250,6 +251,7 @@ void CParser::apply_mode(Declarator& field) {
 }
 
 std::optional<Type> CParser::specifier(Attributes& own) {
+  is_untagged_ = false;
   while (at(Tok::kIdent) && is_qualifier(token_.text)) next();
   if (attributes(own)) return specifier(own);
   if (at_word("struct") || at_word("union")) {
@@ -257,6 +259,7 @@ std::optional<Type> CParser::specifier(Attributes& own) {
     next();
     auto made = composite(tag);
     alignment_ = 0;
+    is_untagged_ = made && std::string_view(made->name()).substr(tag.size()).starts_with(kUntagged);
     return made;
   }
   if (at_word("enum")) {
@@ -300,7 +303,7 @@ std::optional<Type> CParser::composite(const std::string& tag) {
     name = tag + " " + token_.text;
     next();
   } else {
-    name = fmt::format("{} (anonymous at {})", tag, token_.span.begin);
+    name = fmt::format("{}{}{}:{})", tag, kUntagged, token_.span.source, token_.span.begin);
   }
   if (!at(Tok::kLeftBrace)) {
     if (const StructLayout* known = into_.find_struct(name)) return Type::structure(name, known->size);
@@ -363,7 +366,8 @@ bool CParser::member(Layout& layout) {
   auto base = specifier(own);
   if (!base || failed_) return false;
   if (at(Tok::kSemicolon)) {
-    if (base->is(TypeKind::kStruct)) place_anonymous(layout, *base);
+    // `struct tag { … };` inside declares a type and no member.
+    if (is_untagged_) place_anonymous(layout, *base);
     return true;
   }
   bool is_char = plain_char_;
@@ -398,22 +402,8 @@ CParser::Declarator CParser::declarator(Type base, const Attributes& own) {
   }
   attributes(out.attributes);
   out.span = token_.span;
-  if (at(Tok::kLeftParen)) {
-    // A pointer to a function or to an array: eight bytes, whatever it points to.
-    next();
-    bool pointer = at(Tok::kStar);
-    while (accept(Tok::kStar)) {
-    }
-    if (at(Tok::kIdent)) {
-      out.name = token_.text;
-      next();
-    }
-    out.type = Type::pointer(Type::void_type());
-    out.alignment = 0;
-    if (pointer) array_suffix(out.type);
-    expect(Tok::kRightParen, "')'");
-    if (at(Tok::kLeftParen)) skip_parens();
-    while (at(Tok::kLeftBracket) && !failed_) array_suffix(base);
+  if (accept(Tok::kLeftParen)) {
+    parenthesized(out, base);
   } else {
     if (at(Tok::kIdent)) {
       out.name = token_.text;
@@ -422,8 +412,9 @@ CParser::Declarator CParser::declarator(Type base, const Attributes& own) {
     out.type = std::move(base);
     array_suffix(out.type);
     if (accept(Tok::kColon)) {
-      auto bits = constant();
-      out.bits = bits && *bits >= 0 ? static_cast<uint64_t>(*bits) : 0;
+      int64_t bits = constant().value_or(CValue()).value;
+      if (bits < 0) fail("a bitfield has no negative width");
+      out.bits = static_cast<uint64_t>(bits);
     }
   }
   attributes(out.attributes);
@@ -432,11 +423,33 @@ CParser::Declarator CParser::declarator(Type base, const Attributes& own) {
   return out;
 }
 
+// (*name)(int), (*name)[3], (*name[2])(int): eight bytes, whatever is pointed to. (name)[3] is name[3]; what
+// else there may be inside is refused. Behind the `(`.
+void CParser::parenthesized(Declarator& out, Type base) {
+  bool pointer = at(Tok::kStar);
+  while (at(Tok::kStar) || (pointer && at(Tok::kIdent) && is_qualifier(token_.text))) next();
+  if (at(Tok::kIdent)) {
+    out.name = token_.text;
+    next();
+  }
+  if (pointer) {
+    out.type = Type::pointer(Type::void_type());
+    out.alignment = 0;
+    array_suffix(out.type);
+  }
+  expect(Tok::kRightParen, "')'");
+  bool function = at(Tok::kLeftParen);
+  if (function) skip_parens();
+  array_suffix(base);
+  if (pointer) return;
+  out.type = function ? Type::void_type() : std::move(base);
+}
+
 bool CParser::array_suffix(Type& type) {
   std::vector<uint64_t> dimensions;
   while (!failed_ && accept(Tok::kLeftBracket)) {
     int64_t count = 0;
-    if (!at(Tok::kRightBracket)) count = constant().value_or(0);
+    if (!at(Tok::kRightBracket)) count = constant().value_or(CValue()).value;
     expect(Tok::kRightBracket, "']'");
     if (count < 0 || static_cast<uint64_t>(count) > kMaxSize || dimensions.size() > 8)
       fail("array is too large");
@@ -449,7 +462,8 @@ bool CParser::array_suffix(Type& type) {
       fail("array is too large");
       return false;
     }
-    bool characters = text && dimension == dimensions.rbegin();
+    // As many as the program put there, where it says no number: no text of a length that is known.
+    bool characters = text && dimension == dimensions.rbegin() && *dimension != 0;
     type = characters ? Type::string(*dimension + 1) : Type::array(type, *dimension, element);
   }
   return !dimensions.empty();
@@ -466,11 +480,16 @@ uint64_t CParser::alignment_of(const Type& type) const {
   return std::clamp<uint64_t>(type.size(), 1, 16);
 }
 
+bool CParser::is_incomplete(const Type& type) const {
+  if (type.is(TypeKind::kArray)) return is_incomplete(type.element());
+  if (type.is(TypeKind::kVoid)) return true;
+  return type.is(TypeKind::kStruct) && type.size() == 0 && !into_.find_struct(type.name()) &&
+         !program_.find_struct(type.name());
+}
+
 void CParser::place(Layout& layout, const Declarator& field) {
-  if (field.type.is(TypeKind::kStruct) && field.type.size() == 0 && !into_.find_struct(field.type.name()) &&
-      !program_.find_struct(field.type.name())) {
-    return fail(fmt::format("field '{}' has incomplete type '{}'", field.name, field.type.name()));
-  }
+  if (is_incomplete(field.type))
+    return fail(fmt::format("field '{}' has incomplete type '{}'", field.name, field.type.spell()));
   uint64_t alignment = field.alignment != 0 ? field.alignment : alignment_of(field.type);
   if (layout.packed || field.attributes.packed) alignment = 1;
   alignment = std::max(alignment, field.attributes.aligned);
@@ -530,7 +549,7 @@ void CParser::place_anonymous(Layout& layout, const Type& type) {
   uint64_t base = layout.out.fields.back().offset;
   layout.out.fields.pop_back();
   const StructLayout* inner = into_.find_struct(type.name());
-  if (inner == nullptr || type.name().find("(anonymous") == std::string::npos) return;
+  if (inner == nullptr) return;
   for (TypeField field : inner->fields) {
     field.offset += base;
     layout.out.fields.push_back(std::move(field));
@@ -539,7 +558,7 @@ void CParser::place_anonymous(Layout& layout, const Type& type) {
 
 std::optional<Type> CParser::enumeration() {
   std::string name = "enum";
-  uint32_t begin = token_.span.begin;
+  Span begin = token_.span;
   Attributes own;
   attributes(own);
   if (at_word("class") || at_word("struct")) next();
@@ -547,7 +566,7 @@ std::optional<Type> CParser::enumeration() {
     name += " " + token_.text;
     next();
   } else {
-    name = fmt::format("enum (anonymous at {})", begin);
+    name = fmt::format("enum{}{}:{})", kUntagged, begin.source, begin.begin);
   }
   if (!at(Tok::kLeftBrace)) {
     if (auto known = into_.find_type(name)) return known;
@@ -556,30 +575,30 @@ std::optional<Type> CParser::enumeration() {
   }
   next();
   std::vector<Enumerator> all;
-  int64_t value = 0;
+  CValue value;
+  bool negative = false, large = false;
   while (!failed_ && at(Tok::kIdent)) {
     std::string enumerator = token_.text;
     Span span = token_.span;
     next();
-    if (accept(Tok::kAssign)) value = constant().value_or(0);
+    if (accept(Tok::kAssign)) value = constant().value_or(CValue());
     if (into_.constants_.contains(enumerator)) {
       token_.span = span;
       fail(fmt::format("redefinition of enumerator '{}'", enumerator));
       return std::nullopt;
     }
-    into_.constants_[enumerator] = Constant{Type(), value};
-    all.push_back({std::move(enumerator), value});
-    value = static_cast<int64_t>(static_cast<uint64_t>(value) + 1);
+    into_.constants_[enumerator] = Constant{Type(), value.value};
+    all.push_back({std::move(enumerator), value.value});
+    negative |= value.is_negative();
+    large |= value.value > UINT32_MAX || value.value < INT32_MIN;
+    value.value = static_cast<int64_t>(static_cast<uint64_t>(value.value) + 1);
     if (!accept(Tok::kComma)) break;
   }
   expect(Tok::kRightBrace, "'}'");
   attributes(own);
   if (own.packed || own.aligned != 0) fail("an enum with a layout of its own is not supported");
   if (failed_) return std::nullopt;
-  bool negative = std::ranges::any_of(all, [](const auto& one) { return one.value < 0; });
-  bool large = std::ranges::any_of(all, [&](const auto& one) {
-    return one.value > (negative ? INT32_MAX : UINT32_MAX) || one.value < INT32_MIN;
-  });
+  large |= negative && std::ranges::any_of(all, [](const auto& one) { return one.value > INT32_MAX; });
   Type type = Type::enumeration(name, large ? 8 : 4, negative);
   for (const auto& one : all) into_.constants_[one.name].type = type;
   into_.types_[name] = type;
@@ -587,70 +606,84 @@ std::optional<Type> CParser::enumeration() {
   return type;
 }
 
-// The constants that definitions use: numbers, enumerators, #defines of them, + - * / << | and parentheses.
-std::optional<int64_t> CParser::constant() {
-  auto left = constant_term();
-  while (left && !failed_) {
+std::optional<CValue> CParser::constant() {
+  auto value = binary_constant(1);
+  if (!value || !accept(Tok::kQuestion)) return value;
+  auto yes = constant();
+  expect(Tok::kColon, "':'");
+  auto no = constant();
+  if (!yes || !no) return std::nullopt;
+  return c_choose(value->value != 0, *yes, *no);
+}
+
+std::optional<CValue> CParser::binary_constant(int least) {
+  auto left = unary_constant();
+  while (left && !failed_ && c_precedence(token_.kind) >= least) {
     Tok op = token_.kind;
-    if (op != Tok::kPlus && op != Tok::kMinus && op != Tok::kStar && op != Tok::kSlash &&
-        op != Tok::kShiftLeft && op != Tok::kOr) {
-      break;
-    }
     next();
-    auto right = constant_term();
+    auto right = binary_constant(c_precedence(op) + 1);
     if (!right) return std::nullopt;
-    auto a = static_cast<uint64_t>(*left), b = static_cast<uint64_t>(*right);
-    if (op == Tok::kSlash && (*right == 0 || *right == -1)) return std::nullopt;
-    uint64_t result = op == Tok::kPlus    ? a + b
-                      : op == Tok::kMinus ? a - b
-                      : op == Tok::kStar  ? a * b
-                      : op == Tok::kSlash ? static_cast<uint64_t>(*left / *right)
-                      : op == Tok::kOr    ? (a | b)
-                                          : (b < 64 ? a << b : 0);
-    left = static_cast<int64_t>(result);
+    left = c_apply(op, *left, *right);
+    if (!left) fail("this has no value in C");
   }
   return left;
 }
 
-std::optional<int64_t> CParser::constant_term() {
+std::optional<CValue> CParser::unary_constant() {
   if (++depth_ > kMaxDepth) fail("C definition nested too deeply");
-  std::optional<int64_t> out;
-  if (accept(Tok::kMinus)) {
-    out = constant_term();
-    if (out) out = static_cast<int64_t>(0 - static_cast<uint64_t>(*out));
-  } else if (at_word("sizeof")) {
+  std::optional<CValue> out;
+  Tok op = token_.kind;
+  if (at_word("sizeof")) {
     next();
-    expect(Tok::kLeftParen, "'('");
-    Attributes own;
-    if (auto type = specifier(own)) out = static_cast<int64_t>(stored_size(declarator(*type, own).type));
-    expect(Tok::kRightParen, "')'");
+    out = size_constant();
+  } else if (op == Tok::kMinus || op == Tok::kTilde || op == Tok::kBang || op == Tok::kPlus) {
+    next();
+    out = unary_constant();
+    if (out) out = c_apply(op, *out);
   } else if (accept(Tok::kLeftParen)) {
-    if (at(Tok::kIdent) && Words().take(token_.text)) {  // a cast
-      named_type();
-      expect(Tok::kRightParen, "')'");
-      out = constant_term();
-    } else {
-      out = constant();
-      expect(Tok::kRightParen, "')'");
-    }
+    out = parenthesized_constant();
   } else if (at(Tok::kInt)) {
-    out = static_cast<int64_t>(token_.integer);
+    out = c_literal(token_.integer, token_.text);
     next();
   } else if (at(Tok::kIdent)) {
-    std::string name = token_.text;
-    if (auto known = into_.find_constant(name)) out = known->value;
-    auto defined = into_.defines_.find(name);
-    if (!out && defined != into_.defines_.end()) {
-      Source text("#define", defined->second);
-      Token value = Lexer(text, token_.span.source).next();
-      if (value.kind == Tok::kInt) out = static_cast<int64_t>(value.integer);
-    }
-    if (!out) fail(fmt::format("'{}' is no constant", name));
+    if (auto known = into_.find_constant(token_.text)) out = c_number(known->value);
+    if (!out) fail(fmt::format("'{}' is no constant", token_.text));
     next();
   } else {
     fail("expected a constant in C definition");
   }
   --depth_;
+  return failed_ ? std::nullopt : out;
+}
+
+std::optional<CValue> CParser::size_constant() {
+  expect(Tok::kLeftParen, "'('");
+  Attributes own;
+  auto base = specifier(own);
+  if (!base || failed_) return std::nullopt;
+  Type type = declarator(*base, own).type;
+  if (is_incomplete(type)) fail(fmt::format("the size of '{}' is not known", type.spell()));
+  expect(Tok::kRightParen, "')'");
+  return CValue{static_cast<int64_t>(stored_size(type)), true, true};
+}
+
+// A cast, or something in parentheses; behind the `(`.
+std::optional<CValue> CParser::parenthesized_constant() {
+  bool is_cast = at(Tok::kIdent) && !into_.find_constant(token_.text) &&
+                 (is_qualifier(token_.text) || at_word("enum") || find_c_base_type(token_.text) ||
+                  into_.find_type(token_.text));
+  if (!is_cast) {
+    auto out = constant();
+    expect(Tok::kRightParen, "')'");
+    return out;
+  }
+  Attributes own;
+  auto to = specifier(own);
+  expect(Tok::kRightParen, "')'");
+  auto operand = unary_constant();
+  if (!to || !operand) return std::nullopt;
+  auto out = c_cast(*operand, *to);
+  if (!out) fail(fmt::format("a cast to '{}' is not supported in C definitions", to->spell()));
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lang/c_types.h"
+#include "lang/c_value.h"
 #include "lang/lexer.h"
 
 namespace uscope::lang {
@@ -46,6 +47,7 @@ class CParser {
   bool body(Layout& layout);
   bool member(Layout& layout);
   Declarator declarator(Type base, const Attributes& own);
+  void parenthesized(Declarator& out, Type base);
   bool array_suffix(Type& type);
   void place(Layout& layout, const Declarator& field);
   void place_bits(Layout& layout, const Declarator& field);
@@ -56,8 +58,12 @@ class CParser {
   Attributes attributes_behind_body(uint32_t& end);
   void apply_mode(Declarator& field);
   void type_definition();
-  std::optional<int64_t> constant();
-  std::optional<int64_t> constant_term();
+  std::optional<CValue> constant();
+  std::optional<CValue> binary_constant(int least);
+  std::optional<CValue> unary_constant();
+  std::optional<CValue> size_constant();
+  std::optional<CValue> parenthesized_constant();
+  bool is_incomplete(const Type& type) const;
   uint64_t alignment_of(const Type& type) const;
 
   bool at(Tok kind) const { return token_.kind == kind; }
@@ -75,8 +81,9 @@ class CParser {
   Token token_;
   uint32_t depth_ = 0;
   bool failed_ = false;
-  bool plain_char_ = false;  // the type specified last is `char`, whose arrays are text
-  uint64_t alignment_ = 0;   // that a typedef gave it, or 0
+  bool plain_char_ = false;   // the type specified last is `char`, whose arrays are text
+  bool is_untagged_ = false;  // it is a struct or union that has no name
+  uint64_t alignment_ = 0;    // that a typedef gave it, or 0
 };
 
 }  // namespace uscope::lang

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "lang/c_condition.h"
@@ -84,7 +85,9 @@ Tokens tokens_of(std::string_view line) {
       ++at;
       continue;
     }
+    bool is_apart = at > 0 && std::isspace(static_cast<unsigned char>(line[at - 1])) != 0;
     out.push_back(next_token(line, at));
+    out.back().is_apart = is_apart;
   }
   return out;
 }
@@ -151,6 +154,32 @@ void CPreprocessor::read(const HeaderFile& header) {
   if (work_ >= kMostWork) problem(header.path + ": the headers are too large to be read whole");
   --depth_;
 }
+
+std::string CPreprocessor::take_line(std::string_view line) {
+  std::string joined = joined_lines(line);
+  Tokens tokens = tokens_of(joined);
+  if (tokens.empty()) return {};
+  const std::string& what = tokens[0].text;
+  bool goes_on = what == "elif" || what == "else" || what == "endif";
+  if (goes_on && conditions_.empty()) return fmt::format("#{} without #if", what);
+  if (is_active() && what == "error") return spelled(tokens);
+  static constexpr std::array<std::string_view, 10> kKnown = {"if",    "ifdef",  "ifndef", "elif",    "else",
+                                                              "endif", "define", "undef",  "warning", "line"};
+  if (is_active() && std::ranges::find(kKnown, what) == kKnown.end())
+    return fmt::format("#{} is not known", what);
+  is_unclear_ = false;
+  directive(tokens, "", has_parameter_list(joined));
+  return is_unclear_ ? "this is no condition" : "";
+}
+
+std::optional<std::string> CPreprocessor::expanded(std::string_view text) {
+  Tokens tokens = tokens_of(joined_lines(text)), out;
+  expand(tokens, {}, out);
+  if (spelled(out) == spelled(tokens)) return std::nullopt;
+  return spelled(out);
+}
+
+bool CPreprocessor::is_exhausted() const { return work_ >= kMostWork; }
 
 // Macro calls may go over several lines of text, but not over a directive.
 void CPreprocessor::flush() {
@@ -258,7 +287,9 @@ bool CPreprocessor::holds(Tokens condition) {
   expand(known, {}, expanded);
   std::vector<std::string> words;
   for (Token& token : expanded) words.push_back(std::move(token.text));
-  return c_condition_holds(words);
+  auto answer = c_condition_holds(words);
+  is_unclear_ |= !answer;
+  return answer.value_or(false);
 }
 
 void CPreprocessor::expand(const Tokens& in, const Active& active, Tokens& out) {

@@ -26,6 +26,7 @@ class CPreprocessor {
   struct Token {
     std::string text;
     enum class Kind { Word, Number, Text, Other } kind = Kind::Other;
+    bool is_apart = false;  // from what comes before it
   };
   struct Macro {
     bool has_parameters = false, is_variadic = false;
@@ -42,6 +43,18 @@ class CPreprocessor {
   void define(const std::string& name, std::string_view text);
   // Reads a header, and what it includes, into text().
   void read(const HeaderFile& header);
+
+  // A line of a script: what is behind its `#`, of a directive that neither includes nor is a pragma. Says
+  // what is wrong with it; empty: nothing.
+  std::string take_line(std::string_view line);
+  // Whether the conditions so far let a script's next line count.
+  bool is_active() const;
+  // There are conditions whose end did not come yet.
+  bool is_inside_condition() const { return !conditions_.empty(); }
+  // A definition of a script with its macros expanded; nothing where none is in it.
+  std::optional<std::string> expanded(std::string_view text);
+  // So much was read that the rest was left out.
+  bool is_exhausted() const;
 
   const std::string& text() const { return out_; }
   const Macros& macros() const { return macros_; }
@@ -61,7 +74,6 @@ class CPreprocessor {
   bool expand_call(const Tokens& in, size_t& at, const Macro& macro, const std::string& name,
                    const Active& active, Tokens& out);
   Tokens substitute(const Macro& macro, const std::vector<Tokens>& arguments, const Active& active);
-  bool is_active() const;
   void problem(std::string text);
 
   struct Condition {
@@ -76,6 +88,7 @@ class CPreprocessor {
   std::string out_;
   std::vector<std::string> problems_;
   size_t depth_ = 0, calls_ = 0, work_ = 0;
+  bool is_unclear_ = false;  // a condition could not be read
 };
 
 }  // namespace uscope::lang

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "lang/c_headers.h"
 #include "lang/c_parser.h"
@@ -30,120 +31,79 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-// The lines that start with `#`: conditions decide which definitions count.
-class Directives {
- public:
-  using OnInclude = std::function<void(const std::string& name, const std::string& spelled)>;
-  using OnPragma = std::function<void(std::string_view text)>;
-  Directives(std::map<std::string, std::string, std::less<>>& defines, std::vector<CTypes::Include>& includes,
-             OnInclude on_include, OnPragma on_pragma)
-      : defines_(defines),
-        includes_(includes),
-        on_include_(std::move(on_include)),
-        on_pragma_(std::move(on_pragma)) {}
-
-  bool active() const {
-    return std::ranges::all_of(conditions_, [](bool on) { return on; });
-  }
-
-  void line(std::string_view text, Span span) {
-    text.remove_prefix(1);
-    std::string_view directive = take_word(text);
-    if (directive == "ifdef" || directive == "ifndef") {
-      conditions_.push_back(defines_.contains(take_word(text)) == (directive == "ifdef"));
-    } else if (directive == "if") {
-      conditions_.push_back(holds(trimmed(text)));
-    } else if (directive == "else" && !conditions_.empty()) {
-      conditions_.back() = !conditions_.back();
-    } else if (directive == "endif" && !conditions_.empty()) {
-      conditions_.pop_back();
-    } else if (!active()) {
-      return;
-    } else if (directive == "define") {
-      define(text);
-    } else if (directive == "undef") {
-      auto found = defines_.find(take_word(text));
-      if (found != defines_.end()) defines_.erase(found);
-    } else if (directive == "pragma") {
-      on_pragma_(text);
-    } else if (directive == "include") {
-      std::string spelled(trimmed(text));
-      includes_.push_back({spelled, span});
-      size_t end = spelled.find_last_of(">\"");
-      if (spelled.size() > 2 && end != std::string::npos && end > 1)
-        on_include_(spelled.substr(1, end - 1), spelled);
-    }
-  }
-
- private:
-  void define(std::string_view text) {
-    std::string name(take_word(text));
-    if (name.empty() || text.starts_with('(')) return;  // with parameters: not a constant
-    std::string value;
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '\\' && i + 1 < text.size() && text[i + 1] == '\n') {
-        ++i;
-        value += ' ';
-      } else {
-        value += text[i];
-      }
-    }
-    defines_[name] = trimmed(value);
-  }
-
-  // 0, 1, defined(X), !defined(X); anything else counts as true.
-  bool holds(std::string_view condition) const {
-    if (condition.starts_with('!')) return !holds(trimmed(condition.substr(1)));
-    if (condition.starts_with("defined")) {
-      condition.remove_prefix(7);
-      condition = trimmed(condition);
-      if (condition.starts_with('(')) condition.remove_prefix(1);
-      return defines_.contains(take_word(condition));
-    }
-    auto value = defines_.find(condition);
-    return (value == defines_.end() ? condition : std::string_view(value->second)) != "0";
-  }
-
-  std::map<std::string, std::string, std::less<>>& defines_;
-  std::vector<CTypes::Include>& includes_;
-  OnInclude on_include_;
-  OnPragma on_pragma_;
-  std::vector<bool> conditions_;
-};
+// "<a.h>" -> "a.h"
+std::string name_inside(std::string_view spelled) {
+  size_t end = spelled.find_last_of(">\"");
+  if (spelled.size() <= 2 || end == std::string_view::npos || end <= 1) return {};
+  return std::string(spelled.substr(1, end - 1));
+}
 
 }  // namespace
 
 CTypes CTypes::read(const Program& script, SourceSet& sources, const TypeSource& program,
                     const Outside& outside, Diagnostics& diagnostics) {
   CTypes out;
-  if (outside.knows_kernel_types) out.defines_["BPFTRACE_HAVE_BTF"] = "";
   CPreprocessor preprocessor(outside.find_header);
   define_usual_macros(preprocessor);
-  auto include = [&](const std::string& name, const std::string&) {
-    auto header = outside.find_header ? outside.find_header(name, "") : std::nullopt;
-    if (!header) return;  // check_headers says so
-    for (const auto& [defined, text] : out.defines_) preprocessor.define(defined, text);
-    read_header(*header, preprocessor, out, sources, program);
-    for (const auto& [defined, macro] : preprocessor.macros()) {
-      // Names of our own are not taken away by a header.
-      if (macro.has_parameters || macro.body.empty() || find_function(defined)) continue;
-      std::string text;
-      for (const auto& token : macro.body) text += token.text + " ";
-      text.pop_back();
-      out.defines_.try_emplace(defined, std::move(text));
-    }
+  if (outside.knows_kernel_types) preprocessor.define("BPFTRACE_HAVE_BTF", "");
+  auto include = [&](const std::string& name) {
+    auto header = outside.find_header && !name.empty() ? outside.find_header(name, "") : std::nullopt;
+    if (header) read_header(*header, preprocessor, out, sources, program);  // else check_headers says so
   };
-  for (const std::string& name : outside.included) include(name, name);
-  Directives directives(out.defines_, out.includes_, include,
-                        [&](std::string_view text) { out.pragma(text); });
+  for (const std::string& name : outside.included) include(name);
+  std::set<std::string> own;  // that the script defines itself
   for (const CDefinition& definition : script.c_definitions) {
-    if (definition.text.starts_with('#')) {
-      directives.line(definition.text, definition.span);
-    } else if (directives.active()) {
-      CParser(out, sources.at(definition.span.source), definition.span, program, diagnostics).run();
+    std::string_view text = definition.text;
+    if (!text.starts_with('#')) {
+      if (preprocessor.is_active()) out.define(definition, preprocessor, sources, program, diagnostics);
+      continue;
+    }
+    text.remove_prefix(1);
+    std::string_view rest = text, directive = take_word(rest);
+    bool is_active = preprocessor.is_active();
+    if (directive == "include") {
+      if (!is_active) continue;
+      out.includes_.push_back({std::string(trimmed(rest)), definition.span});
+      include(name_inside(trimmed(rest)));
+    } else if (directive == "pragma") {
+      if (is_active) out.pragma(rest);
+    } else {
+      if (is_active && directive == "define") own.emplace(take_word(rest));
+      std::string wrong = preprocessor.take_line(text);
+      if (!wrong.empty()) diagnostics.error(definition.span, std::move(wrong));
     }
   }
+  if (preprocessor.is_inside_condition())
+    diagnostics.error(script.c_definitions.back().span, "#if without #endif");
+  out.keep_defines(preprocessor, own);
   return out;
+}
+
+void CTypes::define(const CDefinition& definition, CPreprocessor& preprocessor, SourceSet& sources,
+                    const TypeSource& program, Diagnostics& diagnostics) {
+  auto expanded = preprocessor.expanded(definition.text);
+  if (preprocessor.is_exhausted()) {
+    diagnostics.error(definition.span, "the macros of C definitions expand to too much");
+  } else if (!expanded) {
+    CParser(*this, sources.at(definition.span.source), definition.span, program, diagnostics).run();
+  } else {
+    // What is wrong is said of the definition as it is written.
+    uint32_t number = sources.add("definition", std::move(*expanded));
+    Span whole{0, static_cast<uint32_t>(sources.at(number).text().size()), number};
+    Diagnostics wrong;
+    CParser(*this, sources.at(number), whole, program, wrong).run();
+    for (const Diagnostic& each : wrong.all()) diagnostics.error(definition.span, each.message);
+  }
+}
+
+void CTypes::keep_defines(const CPreprocessor& preprocessor, const std::set<std::string>& own) {
+  for (const auto& [name, macro] : preprocessor.macros()) {
+    // Names of our own are not taken away by a header.
+    if (macro.has_parameters || macro.body.empty() || (find_function(name) && !own.contains(name))) continue;
+    std::string text;
+    for (const auto& token : macro.body) text += (token.is_apart && !text.empty() ? " " : "") + token.text;
+    defines_.emplace(name, std::move(text));
+  }
 }
 
 // pack(), pack(4), pack(push), pack(push, 4), pack(pop). Of others that change layouts it is only known that
@@ -235,53 +195,140 @@ const std::vector<Enumerator>* CTypes::enumerators(std::string_view enum_name) c
 
 namespace {
 
+// How tightly what a name stands for holds together, beside the operators' own numbers.
+constexpr int kLoosest = -1, kUnary = 50, kTightest = 100;
+
+int binding(const Expr& expr) {
+  if (const auto* node = expr.as<Binary>()) return precedence(node->op);
+  if (expr.as<Ternary>()) return kLoosest;
+  return expr.as<Unary>() || expr.as<Cast>() ? kUnary : kTightest;
+}
+
+bool is_in_parentheses(std::string_view text) {
+  int open = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    open += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+    if (open == 0) return at > 0 && at + 1 == text.size();
+  }
+  return false;
+}
+
 class DefineExpander {
  public:
-  DefineExpander(const CTypes& types, SourceSet& sources) : types_(types), sources_(sources) {}
+  DefineExpander(const CTypes& types, SourceSet& sources, Diagnostics& diagnostics)
+      : types_(types), sources_(sources), diagnostics_(diagnostics) {}
 
   void visit(Expr& expr) {
+    check_operands(expr);
     const auto* bare = expr.as<Identifier>();
     if (bare == nullptr) return;
-    ExprPtr value = value_of(bare->name);
+    std::string name = bare->name;
+    ExprPtr value = value_of(name, expr.span);
     if (!value) return;
+    int binds = parsed_.at(name).binds;
+    if (binds < kTightest && !stands_alone(expr.span)) loose_[&expr] = {binds, name};
     Span span = expr.span;
     expr.node = std::move(value->node);
     expr.span = span;
   }
 
  private:
+  struct Known {
+    ExprPtr value;  // null: it is no expression
+    int binds = kTightest;
+    size_t nodes = 0;
+  };
+  struct Loose {
+    int binds = kTightest;
+    std::string name;
+  };
+  static constexpr size_t kMostNodes = 100'000, kMostNested = 20;
+
   // Parsed once a name; a definition that is no expression is left alone, as C leaves it until it is used.
-  ExprPtr value_of(const std::string& name) {
+  ExprPtr value_of(const std::string& name, Span used) {
     auto known = parsed_.find(name);
-    if (known != parsed_.end()) return known->second ? clone(*known->second) : nullptr;
-    auto defined = types_.defines().find(name);
-    if (defined == types_.defines().end() || defined->second.empty()) return nullptr;
-    parsed_[name] = nullptr;  // a name inside its own definition stays
-    if (depth_ > 20 || total_ > 100000) return nullptr;
+    if (known == parsed_.end()) {
+      auto defined = types_.defines().find(name);
+      if (defined == types_.defines().end() || defined->second.empty()) return nullptr;
+      parsed_[name] = Known();  // a name inside its own definition stays
+      if (depth_ > kMostNested) return nullptr;
+      Known made = parsed(name, defined->second);
+      known = parsed_.insert_or_assign(name, std::move(made)).first;
+    }
+    const Known& found = known->second;
+    if (!found.value || total_ > kMostNodes) return nullptr;
+    total_ += found.nodes;
+    if (total_ <= kMostNodes) return clone(*found.value);
+    diagnostics_.error(used, "the #defines expand to too much");
+    return nullptr;
+  }
+
+  Known parsed(const std::string& name, const std::string& text) {
     Diagnostics ignored;
-    ExprPtr value = parse_expression(sources_, sources_.add("#define " + name, defined->second), ignored);
-    if (!value) return nullptr;
+    Known made;
+    made.value = parse_expression(sources_, sources_.add("#define " + name, text), ignored);
+    if (!made.value) return made;
     ++depth_;
-    rewrite(value, [this](Expr& inner) {
-      ++total_;
-      visit(inner);
-    });
+    rewrite(made.value, [this](Expr& inner) { visit(inner); });
     --depth_;
-    ExprPtr copy = clone(*value);
-    parsed_[name] = std::move(value);
-    return copy;
+    rewrite(made.value, [&](Expr&) { ++made.nodes; });
+    made.binds = is_in_parentheses(text) ? kTightest : binding(*made.value);
+    return made;
+  }
+
+  // In parentheses, or an argument: nothing beside it can take it apart.
+  bool stands_alone(Span span) const {
+    std::string_view text = sources_.at(span.source).text();
+    size_t before = text.substr(0, span.begin).find_last_not_of(" \t\n");
+    size_t behind = text.find_first_not_of(" \t\n", span.end);
+    auto is_one_of = [&](size_t at, std::string_view which) {
+      return at != std::string_view::npos && which.find(text[at]) != std::string_view::npos;
+    };
+    return is_one_of(before, "(,") && is_one_of(behind, "),");
+  }
+
+  // C puts the text there, of which an operator beside the name may take a part only.
+  void check_operands(const Expr& expr) {
+    if (const auto* node = expr.as<Binary>()) {
+      check(*node->left, precedence(node->op));
+      check(*node->right, precedence(node->op) + 1);
+    } else if (const auto* ternary = expr.as<Ternary>()) {
+      check(*ternary->condition, kLoosest + 1);
+    } else if (const auto* unary = expr.as<Unary>()) {
+      check(*unary->operand, kUnary);
+    } else if (const auto* cast = expr.as<Cast>()) {
+      check(*cast->operand, kUnary);
+    } else if (const auto* field = expr.as<Field>()) {
+      check(*field->object, kTightest);
+    } else if (const auto* element = expr.as<TupleIndex>()) {
+      check(*element->object, kTightest);
+    } else if (const auto* index = expr.as<Index>()) {
+      check(*index->object, kTightest);
+    }
+  }
+
+  void check(const Expr& operand, int least) {
+    auto found = loose_.find(&operand);
+    if (found == loose_.end() || found->second.binds >= least) return;
+    const std::string& name = found->second.name;
+    const std::string& text = types_.defines().find(name)->second;
+    diagnostics_
+        .error(operand.span, fmt::format("'{}' is `{}`, of which C would take a part only here", name, text))
+        .hint = fmt::format("Where the whole is meant: #define {} ({})", name, text);
   }
 
   const CTypes& types_;
   SourceSet& sources_;
-  std::map<std::string, ExprPtr> parsed_;
+  Diagnostics& diagnostics_;
+  std::map<std::string, Known> parsed_;
+  std::map<const Expr*, Loose> loose_;
   size_t depth_ = 0, total_ = 0;
 };
 
 }  // namespace
 
-void expand_defines(Program& program, const CTypes& types, SourceSet& sources) {
-  DefineExpander expander(types, sources);
+void expand_defines(Program& program, const CTypes& types, SourceSet& sources, Diagnostics& diagnostics) {
+  DefineExpander expander(types, sources, diagnostics);
   rewrite(program, [&](Expr& expr) { expander.visit(expr); });
 }
 

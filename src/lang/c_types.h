@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,10 @@ class CTypes {
  private:
   friend class CParser;
 
+  void define(const CDefinition& definition, CPreprocessor& preprocessor, SourceSet& sources,
+              const TypeSource& program, Diagnostics& diagnostics);
+  void keep_defines(const CPreprocessor& preprocessor, const std::set<std::string>& own);
+
   struct Pack {
     uint64_t most = 0;  // that a member is aligned to; 0: as its type is
     bool is_known = true;
@@ -72,6 +77,6 @@ class CTypes {
 };
 
 // Pass: names that #define gave a value become that value.
-void expand_defines(Program& program, const CTypes& types, SourceSet& sources);
+void expand_defines(Program& program, const CTypes& types, SourceSet& sources, Diagnostics& diagnostics);
 
 }  // namespace uscope::lang

@@ -198,7 +198,8 @@ std::optional<TypedProgram> compile(SourceSet& sources, uint32_t source, const C
   if (diagnostics.has_errors()) return std::nullopt;
   expand_macros(*program, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  expand_defines(*program, out.c_types, sources);
+  expand_defines(*program, out.c_types, sources, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
   fold_constants(*program, diagnostics);
   for (Item& item : program->items) {
     if (auto* map = std::get_if<MapDeclaration>(&item)) declare_map(out, *map, diagnostics);

@@ -88,15 +88,16 @@ TEST(CPreprocessor, HostileHeadersEnd) {
 }
 
 TEST(CCondition, IsCsArithmetic) {
-  EXPECT_TRUE(c_condition_holds({"1", "+", "2", "*", "3", "==", "7"}));
-  EXPECT_TRUE(c_condition_holds({"201710L", ">=", "199901L"}));
-  EXPECT_TRUE(
-      c_condition_holds({"(", "12", "<<", "16", ")", "+", "2", ">=", "(", "(", "4", ")", "<<", "16", ")"}));
-  EXPECT_TRUE(c_condition_holds({"unknown", "==", "0"}));
-  EXPECT_TRUE(c_condition_holds({"0", "?", "0", ":", "0x10", "==", "020"}));
-  EXPECT_FALSE(c_condition_holds({"1", "/", "0"}));
-  EXPECT_FALSE(c_condition_holds({"1", "+"}));
-  EXPECT_FALSE(c_condition_holds({}));
+  EXPECT_EQ(c_condition_holds({"1", "+", "2", "*", "3", "==", "7"}), true);
+  EXPECT_EQ(c_condition_holds({"201710L", ">=", "199901L"}), true);
+  EXPECT_EQ(
+      c_condition_holds({"(", "12", "<<", "16", ")", "+", "2", ">=", "(", "(", "4", ")", "<<", "16", ")"}),
+      true);
+  EXPECT_EQ(c_condition_holds({"unknown", "==", "0"}), true);
+  EXPECT_EQ(c_condition_holds({"0", "?", "0", ":", "0x10", "==", "020"}), true);
+  EXPECT_EQ(c_condition_holds({"1", "/", "0"}), false);
+  EXPECT_EQ(c_condition_holds({"1", "+"}), std::nullopt);
+  EXPECT_EQ(c_condition_holds({}), std::nullopt);
 }
 
 }  // namespace

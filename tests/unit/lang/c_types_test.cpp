@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 
 #include "parsing.h"
 
@@ -169,6 +170,86 @@ TEST(CTypes, ConditionsAndIncludes) {
   EXPECT_EQ(read.types.includes()[0].spelled, "<x.h>");
 }
 
+TEST(CTypes, ConstantsAreAsInC) {
+  Read read(
+      "#define N 4 * 2\n#define TWICE(x) ((x) * 2)\n"
+      "enum { A = 64 - 2 * sizeof(long), B = 1 | 2 << 3, C = 2 + 3 * 4, D = 7 - 2 - 1, E = N + 1, F = ~0U,\n"
+      "  G = -7 / 2, H = TWICE(5) + 1, I = 1 ? 5 : 6, J = (unsigned char)300, K = 0xffffffff > -1, L = 'u',\n"
+      "  M = 10 % 4 == 2 && 3 >= 3, O = 1 << 31, P = -1 >> 1 };\n"
+      "struct s { char pad[64 - 2 * sizeof(long)]; int more[N]; };");
+  auto value = [&](const char* name) { return read.types.find_constant(name)->value; };
+  ASSERT_EQ(read.parsed.errors(), "");
+  EXPECT_EQ(value("A"), 48);
+  EXPECT_EQ(value("B"), 17);
+  EXPECT_EQ(value("C"), 14);
+  EXPECT_EQ(value("D"), 4);
+  EXPECT_EQ(value("E"), 9);
+  EXPECT_EQ(value("F"), UINT32_MAX);
+  EXPECT_EQ(value("G"), -3);
+  EXPECT_EQ(value("H"), 11);
+  EXPECT_EQ(value("I"), 5);
+  EXPECT_EQ(value("J"), 44);
+  EXPECT_EQ(value("K"), 0);
+  EXPECT_EQ(value("L"), 'u');
+  EXPECT_EQ(value("M"), 1);
+  EXPECT_EQ(value("O"), INT32_MIN);
+  EXPECT_EQ(value("P"), -1);
+  EXPECT_EQ(read.types.find_struct("struct s")->size, 80u);
+}
+
+TEST(CTypes, ConditionsAreAsInC) {
+  Read read(
+      "#define V 3\n#if V > 5\nstruct a { int x; };\n#elif V == 3\nstruct b { int x; };\n#else\n"
+      "struct c { int x; };\n#endif\n#if defined(V) && V < 2\nstruct d { int x; };\n#endif");
+  EXPECT_EQ(read.parsed.errors(), "");
+  EXPECT_EQ(read.types.find_struct("struct a"), nullptr);
+  EXPECT_NE(read.types.find_struct("struct b"), nullptr);
+  EXPECT_EQ(read.types.find_struct("struct c"), nullptr);
+  EXPECT_EQ(read.types.find_struct("struct d"), nullptr);
+}
+
+struct with_tag {
+  struct inner {
+    int x;
+  };
+  int y;
+};
+
+TEST(CTypes, WhatIsNoMemberTakesNoRoom) {
+  Read read(
+      "typedef struct { int x; } point;\nstruct outer { struct inner { int x; }; int y; };\n"
+      "struct named { point; int y; };\nstruct last { int n; char text[]; };\nstruct plain { char c; int "
+      "(x); int "
+      "(y)[2]; };\ntypedef int (call)(int);\nstruct calls { call *one; int (*const two)(int); };");
+  ASSERT_EQ(read.parsed.errors(), "");
+  EXPECT_EQ(read.types.find_struct("struct outer")->size, sizeof(with_tag));
+  EXPECT_EQ(read.field("struct outer", "y").offset, offsetof(with_tag, y));
+  EXPECT_EQ(read.types.find_struct("struct inner")->size, 4u);
+  EXPECT_EQ(read.types.find_struct("struct named")->size, 4u);
+  EXPECT_EQ(read.types.find_struct("struct last")->size, 4u);
+  EXPECT_EQ(read.field("struct last", "text").type, Type::array(Type::int8(), 0, 1));
+  EXPECT_EQ(read.types.find_struct("struct plain")->size, 16u);
+  EXPECT_EQ(read.field("struct plain", "x").type, Type::int32());
+  EXPECT_EQ(read.types.find_struct("struct calls")->size, 16u);
+}
+
+TEST(CTypes, StructsWithoutNamesOfTwoHeadersAreTwo) {
+  Parsed parsed("#include <a.h>\n#include <b.h>\nBEGIN { }");
+  std::map<std::string, std::string> files = {
+      {"a.h", "typedef struct { int x; } ta;\ntypedef enum { A1 } ea;"},
+      {"b.h", "typedef struct { long y[4]; } tb;\ntypedef enum { B1, B2 } eb;"}};
+  CTypes::Outside outside;
+  outside.find_header = [&](const std::string& name, const std::string&) {
+    return std::optional(HeaderFile{name, files.at(name)});
+  };
+  CTypes types = CTypes::read(*parsed.program, parsed.sources, NoTypes(), outside, parsed.diagnostics);
+  ASSERT_NE(types.find_struct("ta"), nullptr);
+  EXPECT_EQ(types.find_struct("ta")->size, 4u);
+  EXPECT_EQ(types.find_struct("tb")->size, 32u);
+  EXPECT_NE(types.find_type("ea")->name(), types.find_type("eb")->name());
+  EXPECT_EQ(types.enumerators(types.find_type("ea")->name())->size(), 1u);
+}
+
 std::string problem(const std::string& text) { return first_error(Read(text).parsed.diagnostics); }
 
 TEST(CTypes, Mistakes) {
@@ -177,6 +258,16 @@ TEST(CTypes, Mistakes) {
   EXPECT_EQ(problem("struct a { struct b c; };"), "field 'c' has incomplete type 'struct b'");
   EXPECT_EQ(problem("struct a { int x[99999999999]; };"), "array is too large");
   EXPECT_EQ(problem("struct a { int x : 40; };"), "width of bitfield 'x' exceeds its type");
+  EXPECT_EQ(problem("struct a { int x[1 / 0]; };"), "this has no value in C");
+  EXPECT_EQ(problem("struct a { int x[sizeof(struct b)]; };"), "the size of 'struct b' is not known");
+  EXPECT_EQ(problem("struct a { int x(int); };"), "expected ';' in C definition");
+  EXPECT_EQ(problem("struct a { int (x)(int); };"), "field 'x' has incomplete type 'void'");
+  EXPECT_EQ(problem("#define T foo\nstruct a { T y; };"), "unknown type name 'foo'");
+  EXPECT_EQ(problem("#if 1 +\n#endif"), "this is no condition");
+  EXPECT_EQ(problem("#if 1"), "#if without #endif");
+  EXPECT_EQ(problem("#endif"), "#endif without #if");
+  EXPECT_EQ(problem("#error not here"), "error not here");
+  EXPECT_EQ(problem("#els"), "#els is not known");
   std::string deep;
   for (int i = 0; i < 200; ++i) deep += "struct { ";
   EXPECT_EQ(problem("struct a { " + deep + std::string(201, '}')), "C definition nested too deeply");

@@ -112,13 +112,37 @@ TEST(Fold, ComparisonsLogicAndBranches) {
   EXPECT_EQ(folded("f($x + 1, $x && 1);"), "(call f (+ $x 1) (&& $x 1));");
 }
 
-TEST(Defines, ConstantsTakeTheirNamesPlace) {
-  Parsed parsed(
-      "#define A (B + 1)\n#define B 2\n#define S \"x\"\n#define SELF SELF\n#define BAD 1 +\n"
-      "BEGIN { f(A, S, SELF, BAD, C); }");
+// The script's last body, or what is wrong.
+std::string with_defines(const std::string& script) {
+  Parsed parsed(script);
   CTypes types = CTypes::read(*parsed.program, parsed.sources, NoTypes(), {}, parsed.diagnostics);
-  expand_defines(*parsed.program, types, parsed.sources);
-  EXPECT_EQ(last_body(*parsed.program), "(call f (+ 2 1) \"x\" SELF BAD C);");
+  expand_defines(*parsed.program, types, parsed.sources, parsed.diagnostics);
+  return parsed.diagnostics.has_errors() ? first_error(parsed.diagnostics) : last_body(*parsed.program);
+}
+
+TEST(Defines, ConstantsTakeTheirNamesPlace) {
+  EXPECT_EQ(
+      with_defines("#define A (B + 1)\n#define B 2\n#define S \"x\"\n#define SELF SELF\n#define BAD 1 +\n"
+                   "BEGIN { f(A, S, SELF, BAD, C); }"),
+      "(call f (+ 2 1) \"x\" SELF BAD C);");
+}
+
+TEST(Defines, AnOperatorBesideTakesNoPartOfThem) {
+  const std::string define = "#define M 2 + 3\n#define N -1\nBEGIN { ";
+  EXPECT_EQ(with_defines(define + "f(M, 2 * (M), M + 1, M << 1, 4 - N, M == 5); }"),
+            "(call f (+ 2 3) (* 2 (+ 2 3)) (+ (+ 2 3) 1) (<< (+ 2 3) 1) (- 4 (- 1)) (== (+ 2 3) 5));");
+  for (const char* use : {"M * 2", "2 * M", "1 - M", "-M", "(uint8)M"})
+    EXPECT_EQ(with_defines(define + "$x = " + use + "; }"),
+              "'M' is `2 + 3`, of which C would take a part only here")
+        << use;
+}
+
+TEST(Defines, TooMuchIsAnError) {
+  std::string script = "#define A0 1\n";
+  for (int i = 1; i <= 40; ++i)
+    script += "#define A" + std::to_string(i) + " (A" + std::to_string(i - 1) + " + A" +
+              std::to_string(i - 1) + ")\n";
+  EXPECT_EQ(with_defines(script + "BEGIN { print(A40); }"), "the #defines expand to too much");
 }
 
 }  // namespace
