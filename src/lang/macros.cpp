@@ -12,6 +12,9 @@
 namespace uscope::lang {
 namespace {
 
+// What all expansions together may add: arguments that are used twice double with each macro around them.
+constexpr size_t kMaxNodes = 500'000;
+
 Span head_of(const Macro& macro) { return join(macro.span, macro.name_span); }
 
 std::string_view what_is(const Expr& expr) {
@@ -43,7 +46,7 @@ class Expander {
     Span call;
   };
   std::vector<Frame> frames_;
-  size_t expansions_ = 0;
+  size_t expansions_ = 0, nodes_ = 0;
   // Trees stand in trees now; later passes recurse over the result.
   static constexpr size_t kMaxDepth = 3 * kMaxHeight;
   size_t depth_ = 0;
@@ -133,8 +136,12 @@ void Expander::substitute(Block& body, const Macro& macro, std::vector<ExprPtr>&
     const auto* bare = expr.as<Identifier>();
     if (bare && bound.contains(bare->name)) to_replace.push_back(&expr);
   });
+  std::map<const Expr*, size_t> sizes;
+  for (ExprPtr& argument : arguments) rewrite(argument, [&](Expr&) { ++sizes[argument.get()]; });
   for (Expr* expr : to_replace) {
     const Expr& value = *bound[expr->as<Identifier>()->name];
+    nodes_ += sizes[&value];
+    if (nodes_ > kMaxNodes) return;
     ExprPtr copy = clone(value);
     expr->node = std::move(copy->node);
     expr->span = value.span;
@@ -161,7 +168,13 @@ void Expander::expand(ExprPtr& call, const Macro& macro) {
     return;
   }
   Block body = clone(macro.body);
-  substitute(body, macro, arguments);
+  bool was_small = nodes_ <= kMaxNodes;
+  rewrite(body, [this](Expr&) { ++nodes_; });
+  if (nodes_ <= kMaxNodes) substitute(body, macro, arguments);
+  if (nodes_ > kMaxNodes) {
+    if (was_small) diagnostics_.error(call->span, "the macros expand to too much");
+    return;
+  }
   frames_.push_back(Frame{&macro, call->span});
   for_each_child(body, [this](ExprPtr& child) { visit(child); });
   frames_.pop_back();

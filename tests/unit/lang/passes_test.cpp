@@ -89,6 +89,14 @@ std::string folded(const std::string& statements) {
   return parsed.diagnostics.has_errors() ? first_error(parsed.diagnostics) : last_body(*parsed.program);
 }
 
+TEST(Macros, ArgumentsThatDoubleEndInAnError) {
+  std::string call = "1";
+  for (int i = 0; i < 26; ++i) call = "dbl(" + call + ")";
+  Parsed parsed("macro dbl(x) { x + x } BEGIN { $a = " + call + "; }");
+  expand_macros(*parsed.program, parsed.diagnostics);
+  EXPECT_EQ(first_error(parsed.diagnostics), "the macros expand to too much");
+}
+
 TEST(Fold, Arithmetic) {
   EXPECT_EQ(
       folded("f(1 + 2 * 3, 7 / 2, -7 / 2, 7 % 4, 5 - 6, 1 << 4, -8 >> 1, 6 & 3, 6 | 1, 6 ^ 2, ~0, -(5));"),
