@@ -307,8 +307,8 @@ std::optional<Type> CParser::composite(const std::string& tag) {
   }
   if (!at(Tok::kLeftBrace)) {
     if (const StructLayout* known = into_.find_struct(name)) return Type::structure(name, known->size);
-    if (auto outside = program_.find_struct(name)) return Type::structure(name, outside->size);
-    return Type::structure(name, 0);  // incomplete: fine behind a pointer
+    // Fine behind a pointer; which one of that name it is depends on the probe.
+    return Type::structure(name, 0);
   }
   if (!into_.pack_.is_known) fail("the #pragma before this definition is not supported");
   if (++depth_ > kMaxDepth) fail("C definition nested too deeply");
@@ -377,6 +377,7 @@ bool CParser::member(Layout& layout) {
     alignment_ = alignment;
     Declarator field = declarator(*base, own);
     if (failed_) return false;
+    field.type = whole(std::move(field.type));
     if (field.bits) {
       place_bits(layout, field);
     } else {
@@ -455,6 +456,7 @@ bool CParser::array_suffix(Type& type) {
       fail("array is too large");
     dimensions.push_back(static_cast<uint64_t>(count));
   }
+  if (!dimensions.empty()) type = whole(std::move(type));
   bool text = plain_char_ && type.is(TypeKind::kInt) && type.size() == 1;
   for (auto dimension = dimensions.rbegin(); dimension != dimensions.rend(); ++dimension) {
     uint64_t element = stored_size(type), size = 0;
@@ -469,13 +471,25 @@ bool CParser::array_suffix(Type& type) {
   return !dimensions.empty();
 }
 
-uint64_t CParser::alignment_of(const Type& type) const {
-  if (type.is(TypeKind::kArray)) return alignment_of(type.element());
+// Of the program's or the kernel's, which rarely say it: as its members need it, unless it is packed.
+uint64_t CParser::alignment_of(const StructLayout& outside, uint32_t depth) const {
+  uint64_t found = std::max<uint64_t>(outside.alignment, 1);
+  if (found > 1 || depth > kMaxDepth) return found;
+  for (const TypeField& field : outside.fields) {
+    uint64_t alignment = alignment_of(field.type, depth + 1);
+    if (field.offset % alignment != 0) return 1;
+    found = std::max(found, alignment);
+  }
+  return outside.size % found == 0 ? found : 1;
+}
+
+uint64_t CParser::alignment_of(const Type& type, uint32_t depth) const {
+  if (type.is(TypeKind::kArray)) return alignment_of(type.element(), depth);
   if (type.is(TypeKind::kString)) return 1;
   if (type.is(TypeKind::kStruct)) {
     if (const StructLayout* layout = into_.find_struct(type.name())) return layout->alignment;
-    if (auto outside = program_.find_struct(type.name())) return std::max<uint64_t>(outside->alignment, 1);
-    return 1;
+    auto outside = program_.find_struct(type.name());
+    return outside ? alignment_of(*outside, depth) : 1;
   }
   return std::clamp<uint64_t>(type.size(), 1, 16);
 }
@@ -483,8 +497,14 @@ uint64_t CParser::alignment_of(const Type& type) const {
 bool CParser::is_incomplete(const Type& type) const {
   if (type.is(TypeKind::kArray)) return is_incomplete(type.element());
   if (type.is(TypeKind::kVoid)) return true;
-  return type.is(TypeKind::kStruct) && type.size() == 0 && !into_.find_struct(type.name()) &&
-         !program_.find_struct(type.name());
+  return type.is(TypeKind::kStruct) && type.size() == 0 && !into_.find_struct(type.name());
+}
+
+// A struct whose size matters: where the script does not define it, the one that is known by that name.
+Type CParser::whole(Type type) const {
+  if (!type.is(TypeKind::kStruct) || type.size() != 0 || into_.find_struct(type.name())) return type;
+  auto outside = program_.find_struct(type.name());
+  return outside ? Type::structure(type.name(), outside->size) : type;
 }
 
 void CParser::place(Layout& layout, const Declarator& field) {
@@ -661,7 +681,7 @@ std::optional<CValue> CParser::size_constant() {
   Attributes own;
   auto base = specifier(own);
   if (!base || failed_) return std::nullopt;
-  Type type = declarator(*base, own).type;
+  Type type = whole(declarator(*base, own).type);
   if (is_incomplete(type)) fail(fmt::format("the size of '{}' is not known", type.spell()));
   expect(Tok::kRightParen, "')'");
   return CValue{static_cast<int64_t>(stored_size(type)), true, true};

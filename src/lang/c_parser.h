@@ -64,7 +64,9 @@ class CParser {
   std::optional<CValue> size_constant();
   std::optional<CValue> parenthesized_constant();
   bool is_incomplete(const Type& type) const;
-  uint64_t alignment_of(const Type& type) const;
+  Type whole(Type type) const;
+  uint64_t alignment_of(const Type& type, uint32_t depth = 0) const;
+  uint64_t alignment_of(const StructLayout& outside, uint32_t depth) const;
 
   bool at(Tok kind) const { return token_.kind == kind; }
   bool at_word(std::string_view word) const { return token_.kind == Tok::kIdent && token_.text == word; }

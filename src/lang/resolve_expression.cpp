@@ -92,12 +92,13 @@ Type Resolver::identifier(Expr& expr) {
   constexpr std::string_view kBuiltin = "__builtin_";
   if (name.starts_with(kBuiltin) && find_function(name.substr(kBuiltin.size())))
     name = name.substr(kBuiltin.size());
-  if (auto constant = find_constant(name, expr.span)) {
-    if (!constant->type.known()) return Type();
-    expr.node = IntLiteral{static_cast<uint64_t>(constant->value), constant->value < 0, name};
-    expr.type = constant->type;
-    return constant->type;
-  }
+  auto as_literal = [&](const Constant& constant) {
+    if (!constant.type.known()) return Type();
+    expr.node = IntLiteral{static_cast<uint64_t>(constant.value), constant.value < 0, name};
+    expr.type = constant.type;
+    return constant.type;
+  };
+  if (auto constant = find_constant(name, expr.span)) return as_literal(*constant);
   const FunctionSpec* spec = find_function(name);
   if ((spec && spec->value) || argument_number(name) >= 0) {
     expr.node = Builtin{name};
@@ -115,10 +116,16 @@ Type Resolver::identifier(Expr& expr) {
   if (scope_->attach_points && !scope_->attach_points->empty()) {
     if (auto global = types_.global(scope_->attach_points->front(), name)) return read(expr, *global);
   }
+  // The program's come before the kernel's, also where nothing of the script has led to their enum yet.
+  reach_types();
+  if (auto constant = find_constant(name, expr.span)) return as_literal(*constant);
   if (auto of_kernel = types_.find_kernel_constant(name)) {
-    expr.node = IntLiteral{static_cast<uint64_t>(of_kernel->value), of_kernel->value < 0, name};
-    expr.type = of_kernel->type;
-    return of_kernel->type;
+    bool has_probes = scope_->attach_points && !scope_->attach_points->empty();
+    if (has_probes && space() == AddressSpace::kUser)
+      doubts_.try_emplace(
+          expr.span.begin, expr.span,
+          fmt::format("'{}' is the kernel's: {} in '{}'", name, of_kernel->value, of_kernel->type.spell()));
+    return as_literal(*of_kernel);
   }
   error(expr.span, fmt::format("Unknown identifier: '{}'", name));
   return Type();
@@ -358,6 +365,10 @@ Type Resolver::unary(Expr& expr, Unary& node) {
           return Type();
         }
         note_doubt(to, expr.span);
+        if (to.is(TypeKind::kStruct) && layout(to.name()) == nullptr) {
+          error(expr.span, fmt::format("Unknown struct/union: '{}'", to.name()));
+          return Type();
+        }
         return to.is(TypeKind::kPointer) ? to.in_space(type.address_space()) : read(expr, to);
       }
       return type.is_integer() ? Type::uint64() : wrong();
@@ -378,6 +389,7 @@ Type Resolver::increment(Expr& expr, Increment& node) {
     if (type.is_integer() && type.size() < 8)
       merge_map_value(info, Type::integer(64, type.is_signed()), nullptr, expr.span);
     node.target->type = info.value;
+    if (info.value.is(TypeKind::kPointer)) check_step(info.value, expr.span);
     if (!info.value.is_integer() && !info.value.is(TypeKind::kPointer)) {
       error(expr.span,
             fmt::format("Type mismatch for {}: trying to assign value of type 'uint64' when map already has "
@@ -388,6 +400,7 @@ Type Resolver::increment(Expr& expr, Increment& node) {
   }
   Type type = expression(*node.target);
   if (!type.known()) return Type();
+  if (type.is(TypeKind::kPointer)) check_step(type, expr.span);
   if (!type.is_integer() && !type.is(TypeKind::kPointer)) {
     error(expr.span,
           fmt::format("Type mismatch for {}: trying to assign value of type 'uint64' when variable already "
@@ -472,6 +485,8 @@ Type Resolver::binary(Expr& expr, Binary& node) {
     return common;
   }
   bool sum = node.op == BinaryOp::kAdd || node.op == BinaryOp::kSubtract;
+  if (sum && left.is(TypeKind::kPointer)) check_step(left, expr.span);
+  if (sum && right.is(TypeKind::kPointer)) check_step(right, expr.span);
   if (sum && left.is(TypeKind::kPointer) && number(right)) return left;
   if (node.op == BinaryOp::kAdd && number(left) && right.is(TypeKind::kPointer)) return right;
   if (node.op == BinaryOp::kSubtract && left.is(TypeKind::kPointer) && right.is(TypeKind::kPointer))
@@ -624,10 +639,10 @@ Type Resolver::field_itself(Expr& expr, Field& node) {
     no_field(expr.span, *known, node.name);
     return Type();
   }
-  if (found->type.is(TypeKind::kPointer)) {
-    return found->type.in_space(pointer ? from : origin(*node.object, found->type));
-  }
-  return found->type;
+  bool is_own = known == program_.c_types.find_struct(object.name());
+  Type type = is_own ? complete(found->type, expr.span) : found->type;
+  if (type.is(TypeKind::kPointer)) return type.in_space(pointer ? from : origin(*node.object, type));
+  return type;
 }
 
 void Resolver::no_field(Span span, const StructLayout& layout, const std::string& name) {
@@ -692,6 +707,7 @@ Type Resolver::index(Expr& expr, Index& node) {
   }
   if (object.is(TypeKind::kPointer)) {
     note_doubt(object.pointee(), expr.span);
+    check_step(object, expr.span);
     return read(expr, object.pointee());
   }
   if (object.is(TypeKind::kString)) return Type::int8();

@@ -29,7 +29,7 @@ std::optional<Type> language_type(std::string_view name) {
 
 std::optional<Type> Resolver::find_named(const std::string& name, Span span) {
   if (auto type = language_type(name)) return type;
-  if (auto type = program_.c_types.find_type(name)) return type;
+  if (auto type = program_.c_types.find_type(name)) return complete(*type, span);
   if (const StructLayout* own = program_.c_types.find_struct(name))
     return Type::structure(own->name, own->size);
   if (scope_->attach_points == nullptr || scope_->attach_points->empty())
@@ -59,6 +59,71 @@ void Resolver::note_doubt(const Type& pointee, Span span) {
   std::string doubt = types_.doubt_of(pointee.name());
   auto is_said = [&](const auto& each) { return each.second.second == doubt; };
   if (!doubt.empty() && !std::ranges::any_of(doubts_, is_said)) doubts_.try_emplace(span.begin, span, doubt);
+}
+
+Type Resolver::complete(const Type& type, Span span) {
+  if (type.is(TypeKind::kPointer)) return Type::pointer(complete(type.pointee(), span), type.address_space());
+  if (type.is(TypeKind::kArray)) {
+    const Type& element = type.element();
+    bool may_lead_on = element.is(TypeKind::kPointer) || element.is(TypeKind::kArray);
+    return may_lead_on ? Type::array(complete(element, span), type.count(), element.size()) : type;
+  }
+  if (!type.is(TypeKind::kStruct)) return type;
+  if (const StructLayout* own = program_.c_types.find_struct(type.name())) {
+    check_held(*own, span);
+    return Type::structure(own->name, own->size);
+  }
+  if (type.size() != 0) return type;
+  return find_named(type.name(), span).value_or(type);
+}
+
+// The definitions are read before the probes are known: by value they can hold the kernel's types only.
+void Resolver::check_held(const StructLayout& own, Span span, int depth) {
+  if (!last_round_ || depth > 64 || !scope_->attach_points) return;
+  for (const TypeField& field : own.fields) {
+    Type held = field.type;
+    while (held.is(TypeKind::kArray)) held = Type(held.element());
+    if (!held.is(TypeKind::kStruct)) continue;
+    if (const StructLayout* inner = program_.c_types.find_struct(held.name())) {
+      check_held(*inner, span, depth + 1);
+      continue;
+    }
+    for (const AttachSpec& probe : *scope_->attach_points) {
+      auto known = types_.find_written(held.name(), &probe);
+      if (!known || known->type == held) continue;
+      Diagnostic* said = error(span, fmt::format("'{}' holds the kernel's '{}', and {} has another one",
+                                                 own.name, held.name(), probe.target));
+      if (said) said->hint = "define it in the script, too";
+      return;
+    }
+  }
+}
+
+void Resolver::check_step(const Type& pointer, Span span) {
+  const Type& to = pointer.pointee();
+  if (to.is(TypeKind::kStruct) && to.size() == 0)
+    error(span, fmt::format("How large a '{}' is is not known", to.name()));
+}
+
+void Resolver::reach_types() {
+  constexpr size_t kMost = 200;
+  if (!scope_->attach_points || scope_->attach_points->empty()) return;
+  const AttachSpec& probe = scope_->attach_points->front();
+  if (!reached_.insert(probe.text).second) return;
+  std::vector<Type> waiting;
+  if (auto arguments = types_.arguments(probe))
+    for (NamedValue& each : *arguments) waiting.push_back(each.type);
+  if (auto result = types_.return_type(probe)) waiting.push_back(*result);
+  std::set<std::string> seen;
+  while (!waiting.empty() && seen.size() < kMost) {
+    Type type = waiting.back();
+    waiting.pop_back();
+    while (type.is(TypeKind::kPointer) || type.is(TypeKind::kArray)) type = Type(type.pointee());
+    if (!type.is(TypeKind::kStruct) || !seen.insert(type.name()).second) continue;
+    const StructLayout* known = layout(type.name());
+    if (known == nullptr) continue;
+    for (const TypeField& field : known->fields) waiting.push_back(field.type);
+  }
 }
 
 const StructLayout* Resolver::layout(const std::string& name) {

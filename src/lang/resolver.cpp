@@ -199,6 +199,7 @@ void Resolver::assign_variable(Stmt& stmt, AssignVariable& node) {
     left.node = Variable{node.name, *found};
     left.type = (*scope_->variables)[*found].type;
     if (!left.type.known() || !type.known()) return;
+    if (left.type.is(TypeKind::kPointer)) check_step(left.type, stmt.span);
     if (left.type.is(TypeKind::kPointer) && type.is_integer()) return;
     if (!left.type.is_integer() && !left.type.is(TypeKind::kBool)) {
       error(stmt.span,
@@ -326,6 +327,7 @@ void Resolver::assign_map(Stmt& stmt, AssignMap& node) {
   MapInfo& info = map(target.name, node.target->span);
   map_key(info, target.key.get(), node.target->span);
   if (node.op) {
+    if (info.value.is(TypeKind::kPointer)) check_step(info.value, stmt.span);
     if (type.known() && type.is_integer()) {
       Expr left;
       left.type = info.value.known() ? info.value : Type::int64();

@@ -129,6 +129,14 @@ class Resolver {
   // A type that the script names; every attach point must know the same one.
   std::optional<Type> find_named(const std::string& name, Span span);
   std::optional<Type> find_written(const std::string& name, const AttachSpec* probe, Span span);
+  // A type out of the script's definitions: structs that it only names are filled in.
+  Type complete(const Type& type, Span span);
+  // That what a struct of the script holds of others' is what the probes know by that name.
+  void check_held(const StructLayout& own, Span span, int depth = 0);
+  // Whether one can count in steps of what the pointer points to.
+  void check_step(const Type& pointer, Span span);
+  // Has the types known that the probe's arguments and result lead to.
+  void reach_types();
   const StructLayout* layout(const std::string& name);
   // Says once of a struct behind a pointer if it may be another one.
   void note_doubt(const Type& pointee, Span span);
@@ -156,7 +164,8 @@ class Resolver {
   std::set<std::string> unstable_;               // features that were warned of
   // Types that may be others than are meant, by their places: sizeof() asks only in the first round.
   std::map<decltype(Span::begin), std::pair<Span, std::string>> doubts_;
-  Type wanted_enum_;  // what an enumerator is compared with
+  std::set<std::string> reached_;  // attach points whose types reach_types() went over
+  Type wanted_enum_;               // what an enumerator is compared with
   bool last_round_ = false;
   bool changed_ = false;
 };
