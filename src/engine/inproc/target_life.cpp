@@ -88,7 +88,6 @@ void TargetLife::end() {
   is_over_ = true;
   header().answers_notices = 0;
   board_.answer_all();
-  if (!options_.follows_forks) look_for_children();
 }
 
 // A process that is ending has no memory any more, some time before it is a zombie.
@@ -241,7 +240,7 @@ void TargetLife::look_for_children() {
   if (said == children_looked_for_) return;
   if (!children_due_)
     children_due_ = std::max(now + kLookForChildrenAfter, last_looked_for_children_ + kLookForChildrenEvery);
-  if (now < *children_due_ && !is_over_) return;
+  if (now < *children_due_) return;
   children_due_.reset();
   last_looked_for_children_ = now;
   children_looked_for_ = said;

@@ -9,6 +9,7 @@
 //   spawn FILE    posix_spawn of a program
 //   raw N         a child by clone(CLONE_VM) on a stack of its own calls work() N times, with no thread pointer of its own
 //   linger MS N   a child calls work() N times, sleeps, calls it N times again; not waited for before `reap`
+//   later MS N    a child sleeps, then calls work() N times; not waited for before `reap`
 //   reap          waits for all children; each must have exited with 7
 //   exec FILE …   executes a program with the remaining arguments
 //   open FILE N   dlopen, N calls of lib_work(), dlclose
@@ -128,6 +129,13 @@ static void do_linger(long ms, long n) {
   child_work((void*)n);
 }
 
+static void do_later(long ms, long n) {
+  fflush(stdout);
+  if (fork() != 0) return;
+  usleep((useconds_t)ms * 1000);
+  child_work((void*)n);
+}
+
 static void do_reap(void) {
   int status;
   while (wait(&status) > 0) expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "a child's end");
@@ -223,6 +231,7 @@ static void live(char** a) {
     else if (strcmp(what, "spawn") == 0) do_spawn(TEXT);
     else if (strcmp(what, "raw") == 0) do_raw(NUMBER);
     else if (strcmp(what, "linger") == 0) { long ms = NUMBER; do_linger(ms, NUMBER); }
+    else if (strcmp(what, "later") == 0) { long ms = NUMBER; do_later(ms, NUMBER); }
     else if (strcmp(what, "reap") == 0) do_reap();
     else if (strcmp(what, "open") == 0) { const char* file = TEXT; do_open(file, NUMBER, 0); }
     else if (strcmp(what, "keep") == 0) { const char* file = TEXT; do_open(file, NUMBER, 1); }

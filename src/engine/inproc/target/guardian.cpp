@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,8 @@ struct Patient {
   pid_t pid;
   Surgeon surgeon{pid};
   Offspring offspring{};
+  // Of the memory that all it forks have in common with it.
+  std::optional<uint64_t> shared_inode{};
   // Since removal was first asked for, and not finished: threads get this much time once, however often it is
   // asked for again.
   std::optional<Clock::time_point> give_up{};
@@ -56,8 +59,17 @@ Result<RemoveReport> remove_all(Patient& patient) {
   options.patience = std::chrono::ceil<std::chrono::milliseconds>(*patient.give_up - Clock::now());
   auto report = patient.surgeon.remove(options);
   patient.offspring.heal_all(*patient.give_up);
+  // A child that has hit no probe has told nobody. To look through all processes takes a millisecond or more.
+  if (patient.shared_inode && patient.surgeon.may_be_somewhere())
+    patient.offspring.heal_untold(*patient.shared_inode, patient.pid, *patient.give_up);
   if (report && report->is_clean) patient.give_up.reset();
   return report;
+}
+
+// The first has what is shared; when that is given to another program, it stays the same.
+void note_shared(Patient& patient, const Fd& memory) {
+  struct stat info {};
+  if (!patient.shared_inode && ::fstat(memory.get(), &info) == 0) patient.shared_inode = info.st_ino;
 }
 
 bool is_asleep(pid_t pid, pid_t tid) {
@@ -89,7 +101,8 @@ std::optional<Message> perform(Patient& patient, const Message& request) {
     case MessageKind::map: {
       auto area = decode_area_request(request.body);
       if (!area) return Message{MessageKind::failure, encode(area.error()), Fd()};
-      return answer_of(surgeon.map(*area, request.fd), [](Surgeon::Mapped& mapped) {
+      return answer_of(surgeon.map(*area, request.fd), [&](Surgeon::Mapped& mapped) {
+        note_shared(patient, mapped.memory);
         return Message{MessageKind::answer, encode(mapped), std::move(mapped.memory)};
       });
     }

@@ -141,10 +141,14 @@ std::optional<bool> Owner::is_alive() const {
 
 uint64_t Journal::size_for(size_t patches) {
   const uint64_t bytes = kRecordsAt + patches * sizeof(PatchRecord);
-  return (bytes + kPage - 1) / kPage * kPage;
+  return (bytes + kPage - 1) / kPage * kPage + kPage;
 }
 
-size_t Journal::room() const { return (where_.size - kRecordsAt) / sizeof(PatchRecord) - noted_.size(); }
+ProcessAddr Journal::last_page() const { return where_.start + (where_.size - kPage); }
+
+size_t Journal::room() const {
+  return (where_.size - kPage - kRecordsAt) / sizeof(PatchRecord) - noted_.size();
+}
 
 Result<Journal> Journal::create(process::RemoteMemory& memory, AddressSpan where,
                                 const JournalContents& contents) {

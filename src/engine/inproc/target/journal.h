@@ -66,6 +66,8 @@ class Journal {
   // Whether it is still there: an exec takes it away with everything else.
   bool is_present(const process::RemoteMemory& memory) const;
   AddressSpan where() const { return where_; }
+  // Is never written: see witness.h.
+  ProcessAddr last_page() const;
   size_t room() const;
 
  private:

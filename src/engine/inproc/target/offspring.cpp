@@ -1,16 +1,23 @@
 #include "engine/inproc/target/offspring.h"
 
 #include <dirent.h>
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include "engine/inproc/target/journal.h"
 #include "engine/inproc/target/remove.h"
 #include "process/info.h"
+#include "process/proc_dir.h"
+#include "process/surroundings.h"
 
 namespace uscope::engine::inproc {
 namespace {
@@ -19,6 +26,21 @@ namespace {
 constexpr std::chrono::milliseconds kLivesOn{100};
 constexpr std::chrono::milliseconds kPatience{300};  // with one of them
 constexpr size_t kMostMembers = 4096;
+
+// True also where it cannot be told.
+bool share_memory(pid_t one, pid_t other) {
+  const long order =
+      ::syscall(SYS_kcmp, process::living_thread(one), process::living_thread(other), KCMP_VM, 0, 0);
+  return order == 0 || (order < 0 && errno != ESRCH);
+}
+
+// A child by vfork is in its parent's memory: what is taken out of one is taken from under the other. The
+// parent cannot be stopped meanwhile, so nothing happens to it; the child must be left alone.
+bool is_in_memory_of(pid_t pid, pid_t other) {
+  if (pid == other || !share_memory(pid, other)) return false;
+  const auto around = process::surroundings_of(other);
+  return around && around->parent != pid;
+}
 
 }  // namespace
 
@@ -52,6 +74,21 @@ void Offspring::heal_due() {
 void Offspring::heal_all(Clock::time_point until) {
   for (const Member& member : members_) heal(member, std::min(until, Clock::now() + kPatience));
   members_.clear();
+}
+
+// They may fork as well until they are healed.
+void Offspring::heal_untold(uint64_t inode, pid_t parent, Clock::time_point until) {
+  std::set<pid_t> found = {::getppid()};  // uscope, which maps it as well
+  for (bool is_new = true; is_new;) {
+    is_new = false;
+    for (pid_t pid : processes_that_map(inode, parent)) {
+      if (!found.insert(pid).second) continue;
+      add(pid, Probes::On);
+      is_new = true;
+    }
+    heal_all(until);
+    if (Clock::now() >= until) return;
+  }
 }
 
 // A child that has ended, executed another program or cannot be stopped is left alone: what is in it harms
@@ -104,7 +141,12 @@ std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except) {
     if (!started || (since && *started < *since)) continue;
     if (maps_file(pid, inode).value_or(false)) found.push_back(pid);
   }
-  return found;
+  std::vector<pid_t> apart;
+  std::ranges::copy_if(found, std::back_inserter(apart), [&](pid_t pid) {
+    return !is_in_memory_of(pid, except) &&
+           std::ranges::none_of(found, [&](pid_t other) { return is_in_memory_of(pid, other); });
+  });
+  return apart;
 }
 
 }  // namespace uscope::engine::inproc

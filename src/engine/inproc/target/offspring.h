@@ -27,6 +27,8 @@ class Offspring {
   void heal_due();
   // Those that cannot be healed by then are left as they are.
   void heal_all(Clock::time_point until);
+  // Those that nobody has told of: all that map the file with this inode number, but `parent`.
+  void heal_untold(uint64_t inode, pid_t parent, Clock::time_point until);
 
  private:
   struct Member {
@@ -44,7 +46,7 @@ Result<RemoveReport> remove_own(pid_t pid, const RemoveOptions& options);
 // Whether a process maps the file with this inode number: the memory that a target's descendants share with
 // uscope. Nothing: one may not look.
 std::optional<bool> maps_file(pid_t pid, uint64_t inode);
-// Every process but `except` that does.
+// Every process but `except` that does, in memory of its own: a child by vfork has none.
 std::vector<pid_t> processes_that_map(uint64_t inode, pid_t except);
 
 }  // namespace uscope::engine::inproc

@@ -118,6 +118,8 @@ Result<Surgeon::Mapped> Surgeon::map_once(const AreaRequest& request, const Fd& 
     TRY_STATUS(process::check_seccomp(process, request.system_calls));
     unmap_retired(process);
     TRY(area, map_area(process, request, shared));
+    // Whatever is forked from now on has this memory, and what comes later only besides.
+    if (has_data) witnesses_.emplace_back(area->memory, area->journal, process.memory());
     stopped_ns = uint64_t((Clock::now() - began).count());
     return {};
   });
@@ -235,5 +237,7 @@ Result<RemoveReport> Surgeon::remove(const RemoveOptions& options) {
   if (report.is_clean) sessions_.clear();
   return report;
 }
+
+bool Surgeon::may_be_somewhere() const { return !std::ranges::all_of(witnesses_, &Witness::is_alone); }
 
 }  // namespace uscope::engine::inproc

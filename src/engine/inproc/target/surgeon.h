@@ -11,6 +11,7 @@
 #include "engine/inproc/target/ended_threads.h"
 #include "engine/inproc/target/install.h"
 #include "engine/inproc/target/remove.h"
+#include "engine/inproc/target/witness.h"
 
 namespace uscope::engine::inproc {
 
@@ -40,6 +41,8 @@ class Surgeon {
   Result<EndedThreads> take_from_ended(const EndedThreadsRequest& request) const;
   // Idempotent.
   Result<RemoveReport> remove(const RemoveOptions& options = {});
+  // Whether it may still be in the process, or in one that it has forked.
+  bool may_be_somewhere() const;
 
  private:
   Status try_again(std::span<const Patch> patches, std::span<const GoRuntime> go_runtimes,
@@ -56,6 +59,7 @@ class Surgeon {
   void unmap_retired(process::SeizedProcess& process);
   pid_t pid_;
   std::vector<Session> sessions_;
+  std::vector<Witness> witnesses_;
   std::vector<AddressSpan> earlier_code_;  // which children may still have
 };
 
