@@ -21,11 +21,19 @@
 
 namespace uscope::process {
 
+namespace {
+
+// In all, on a busy machine: one that gets to run at once stops in some 20 microseconds.
+constexpr std::chrono::milliseconds kForEachThread{1};
+
+}  // namespace
+
 // One try at stopping a whole process. `busy` afterwards: a thread did not stop in time, a later try may
 // work; `starved`: that thread could stop at once, if only it got to run.
 class SeizeAttempt {
  public:
-  SeizeAttempt(pid_t pid, Deadline deadline) : pid_(pid), deadline_(deadline) {}
+  SeizeAttempt(pid_t pid, std::chrono::milliseconds hold, Deadline deadline)
+      : pid_(pid), hold_(hold), deadline_(deadline) {}
 
   Status run(const std::function<Status(SeizedProcess&)>& work);
   bool busy() const { return busy_; }
@@ -34,14 +42,16 @@ class SeizeAttempt {
  private:
   Status stop_every_thread(SeizedProcess& process);
   Status seize_new_threads(SeizedProcess& process, bool& found_new);
-  Status wait_for_all(SeizedProcess& process);
+  Status wait_for_all(SeizedProcess& process, bool renews);
+  void renew_deadline();
   Status mend_call(pid_t tid);
   bool is_complete(const SeizedProcess& process) const;
   Error why_refused(pid_t tid, int error_number);
   Error why_not_stopped(pid_t tid);
 
   pid_t pid_;
-  Deadline deadline_;
+  std::chrono::milliseconds hold_;
+  Deadline deadline_, latest_ = deadline_;
   SeccompOf seccomp_{pid_};
   bool busy_ = false;
   bool starved_ = false;
@@ -64,14 +74,19 @@ Status SeizeAttempt::run(const std::function<Status(SeizedProcess&)>& work) {
 
 Status SeizeAttempt::stop_every_thread(SeizedProcess& process) {
   // Threads that are not stopped yet can create others, so list again until a listing brings nothing new.
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     bool found_new = false;
     TRY_STATUS(seize_new_threads(process, found_new));
-    TRY_STATUS(wait_for_all(process));
+    if (is_first) {
+      latest_ += process.threads_.size() * kForEachThread;
+      renew_deadline();
+    }
+    TRY_STATUS(wait_for_all(process, is_first));
     if (!found_new && is_complete(process)) break;
-    if (std::chrono::steady_clock::now() >= deadline_) {
+    // That the first listing brings threads says nothing.
+    if (!is_first && std::chrono::steady_clock::now() >= deadline_) {
       busy_ = true;
-      return fail(fmt::format("process {} creates threads faster than they can be stopped", pid_));
+      return fail(fmt::format("the threads of process {} come and go faster than they can be stopped", pid_));
     }
   }
   if (process.threads_.empty()) {
@@ -113,7 +128,13 @@ Status SeizeAttempt::seize_new_threads(SeizedProcess& process, bool& found_new) 
   return {};
 }
 
-Status SeizeAttempt::wait_for_all(SeizedProcess& process) {
+// Each thread that has stopped gives the next as much time again: to stop thousands takes longer than any
+// of them may take.
+void SeizeAttempt::renew_deadline() {
+  deadline_ = std::max(deadline_, std::min(std::chrono::steady_clock::now() + hold_, latest_));
+}
+
+Status SeizeAttempt::wait_for_all(SeizedProcess& process, bool renews) {
   for (SeizedThread& thread : process.threads_) {
     if (thread.stopped) continue;
     Stop stop = wait_for_stop(pid_, thread.tid, deadline_);
@@ -128,6 +149,7 @@ Status SeizeAttempt::wait_for_all(SeizedProcess& process) {
     thread.stopped = true;
     thread.held_signal = stop.signal;
     TRY_STATUS(mend_call(thread.tid));
+    if (renews) renew_deadline();
   }
   std::erase_if(process.threads_, [](const SeizedThread& thread) { return thread.exited; });
   return {};
@@ -203,8 +225,13 @@ Status SeizedProcess::set_registers(pid_t tid, const user_regs_struct& registers
 // to their parent.
 static void reap_dead_threads(pid_t pid) {
   for (pid_t tid : thread_ids(pid)) {
-    siginfo_t info;
-    if (tid != pid && is_dead_thread(pid, tid)) ::waitid(P_PID, id_t(tid), &info, WEXITED | WNOHANG | __WALL);
+    constexpr int kHow = WEXITED | WNOHANG | __WALL;
+    siginfo_t info{};
+    // Only a look, far cheaper than at its state in /proc: a stop is told as well, and is for the tracer to
+    // take.
+    if (tid == pid || ::waitid(P_PID, id_t(tid), &info, kHow | WNOWAIT) != 0 || info.si_pid == 0) continue;
+    if (info.si_code == CLD_EXITED || info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
+      ::waitid(P_PID, id_t(tid), &info, kHow);
   }
 }
 
@@ -217,7 +244,7 @@ Status with_seized(pid_t pid, const SeizeOptions& options,
     const Deadline deadline = std::min(std::chrono::steady_clock::now() + options.hold, give_up);
     bool try_again = false;
     std::packaged_task<Status()> task([&]() -> Status {
-      SeizeAttempt attempt(pid, deadline);
+      SeizeAttempt attempt(pid, options.hold, deadline);
       Status status = attempt.run(work);
       try_again = attempt.busy();
       if (attempt.starved()) give_up = give_up_starved;

@@ -17,6 +17,7 @@
 //   keep FILE N   dlopen and N calls, without dlclose
 //   threads T N   T threads one after the other, each calls work() N times
 //   crowd T N     T threads at once, each calls work() N times; none ends before all have
+//   sleepers T    T threads that do nothing from then on
 //   hand-over     the first thread ends here; another does the rest
 //   sleep MS      does nothing
 //   undumpable    is not to be looked into (PR_SET_DUMPABLE)
@@ -181,6 +182,20 @@ static void do_threads(long count, long n, int at_once) {
   free(threads);
 }
 
+static void* sleep_on(void* nothing) {
+  for (;;) sleep(1000);
+  return nothing;
+}
+
+static void do_sleepers(long count) {
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 1 << 16);
+  pthread_t thread;
+  for (long i = 0; i < count; i++)
+    expect(pthread_create(&thread, &small, sleep_on, NULL) == 0, "pthread_create");
+}
+
 #ifdef NO_SECCOMP
 static void do_filter(void) { exit(94); }
 #else
@@ -238,6 +253,7 @@ static void live(char** a) {
     else if (strcmp(what, "reopen") == 0) { const char* file = TEXT; do_reopen(file, NUMBER); }
     else if (strcmp(what, "threads") == 0) { long t = NUMBER; do_threads(t, NUMBER, 0); }
     else if (strcmp(what, "crowd") == 0) { long t = NUMBER; do_threads(t, NUMBER, 1); }
+    else if (strcmp(what, "sleepers") == 0) do_sleepers(NUMBER);
     else if (strcmp(what, "hand-over") == 0) do_hand_over(a);
     else if (strcmp(what, "undumpable") == 0) prctl(PR_SET_DUMPABLE, 0);
     else if (strcmp(what, "filter") == 0) do_filter();
