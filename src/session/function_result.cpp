@@ -88,15 +88,29 @@ std::string why_unknown(const Type& type) {
   return "is of a type whose class the debug info does not tell, so its registers are not known";
 }
 
+// gcc does not write down that a function is Microsoft's, but there the first parameter is in another
+// register.
+bool is_called_otherwise(const ImageSymbols& image, const Function& function) {
+  if (function.has_other_convention) return true;
+  auto with_parameters = image.debug_info().function_at(function.entry);
+  if (!with_parameters || with_parameters->parameters.empty()) return false;
+  constexpr uint32_t rsi = 4, rdi = 5, first_vector = 17;
+  auto number = with_parameters->parameters[0].location.as_register();
+  return number && *number != rdi && *number != rsi && *number < first_vector;
+}
+
 Result<Location> native_place(const ImageSymbols& image, const Function& function) {
   auto lookup = types_of(image);
   const Type& type = strip_aliases(lookup(function.return_type), lookup);
   if (type.kind == Type::Kind::Integer && type.size > 8)
     return fail("is a number of " + std::to_string(type.size) + " bytes, and a script's have 8");
+  const bool is_native = function.language == Language::C || function.language == Language::Cpp;
+  if (is_native && !is_plain(type) && is_called_otherwise(image, function))
+    return fail("is left where another calling convention than the system's has it");
   std::optional<Location> place;
   if (function.language == Language::Rust)
     place = image::rust_result(function.return_type, lookup);
-  else if (function.language == Language::C || function.language == Language::Cpp || is_plain(type))
+  else if (is_native || is_plain(type))
     place = image::sysv_result(function.return_type, lookup, function.compiler);
   if (!place) return fail(why_unknown(type));
   return *place;

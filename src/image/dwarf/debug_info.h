@@ -61,6 +61,7 @@ struct Function {
   bool has_parameters = false;       // also where they were not read
   bool is_external = false;
   Compiler compiler = Compiler::Unknown;
+  bool has_other_convention = false;  // said to be called in another way than the platform's
   bool is_noreturn = false;
   SourceLine declared;
 };

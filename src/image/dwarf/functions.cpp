@@ -77,6 +77,9 @@ Function FunctionReader::read(const Die& die, bool with_parameters) const {
   function.is_external = flag(DW_AT_external);
   function.compiler = compiler_of(die.unit->facts().producer);
   function.is_noreturn = flag(DW_AT_noreturn);
+  // The standard's own say nothing of registers; those of vendors are all other conventions.
+  auto convention = die.inherited(DW_AT_calling_convention);
+  function.has_other_convention = convention && convention->value >= DW_CC_lo_user;
   if (auto line = die.inherited(DW_AT_decl_line)) {
     function.declared = {types_.decl_file(die), uint32_t(line->value),
                          uint32_t(die.inherited(DW_AT_decl_column).value_or(Attr{}).value)};
