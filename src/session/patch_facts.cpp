@@ -318,23 +318,79 @@ std::vector<engine::inproc::TextFacts::Piece> PatchFacts::pieces() {
   return pieces;
 }
 
+bool PatchFacts::has_function(uint64_t begin, uint64_t end) const {
+  auto first = std::ranges::lower_bound(image_.functions(), ImageAddr{begin}, {}, &FunctionSymbol::address);
+  return first != image_.functions().end() && first->address.value < end;
+}
+
+// Some linkers put constants, with the tables of switches, into the segment of the code: their sections tell
+// them apart. One that has a function is code whatever it says.
+std::vector<PatchFacts::Range> PatchFacts::data_among_code(const image::Segment& load) const {
+  std::vector<Range> ranges;
+  for (const image::Section& section : image_.elf().sections()) {
+    if (!section.is_allocated() || section.is_executable() || !section.has_contents()) continue;
+    const uint64_t begin = section.address.value;
+    if (begin < load.address.value || begin - load.address.value >= load.file_size) continue;
+    const uint64_t room = load.file_size - (begin - load.address.value);
+    const uint64_t end = begin + std::min(section.size, room);
+    if (end > begin && !has_function(begin, end)) ranges.push_back({begin, end});
+  }
+  std::ranges::sort(ranges, {}, &Range::begin);
+  return ranges;
+}
+
+// What is left of an executable segment without its data. There, what no section of code is in is headers
+// and filler.
+std::vector<PatchFacts::Range> PatchFacts::code_among_data(const image::Segment& load) const {
+  const std::vector<Range> data = data_among_code(load);
+  const uint64_t end = load.address.value + load.file_size;
+  if (data.empty()) return {{load.address.value, end}};
+  auto is_code = [&](const Range& range) {
+    auto holds_some = [&](const image::Section& section) {
+      return section.is_executable() && section.address.value < range.end &&
+             range.begin < section.address.value + section.size;
+    };
+    return range.begin < range.end &&
+           (std::ranges::any_of(image_.elf().sections(), holds_some) || has_function(range.begin, range.end));
+  };
+  std::vector<Range> ranges;
+  uint64_t at = load.address.value;
+  auto add = [&](uint64_t up_to) {
+    if (is_code({at, up_to})) ranges.push_back({at, up_to});
+  };
+  for (const Range& range : data) {
+    add(range.begin);
+    at = std::max(at, range.end);
+  }
+  add(end);
+  return ranges;
+}
+
+std::vector<x86::CodeRange> PatchFacts::bytes_of(std::span<const Range> ranges) const {
+  std::vector<x86::CodeRange> found;
+  for (const Range& range : ranges)
+    if (auto bytes = image_.code_at(ImageAddr{range.begin}, range.end - range.begin))
+      found.push_back({range.begin, *bytes});
+  return found;
+}
+
 std::vector<x86::CodeRange> PatchFacts::data() {
   std::vector<x86::CodeRange> ranges;
   if (!image_.is_elf()) return ranges;
-  for (const image::Segment& load : image_.elf().loads())
-    if (!load.is_executable())
-      if (auto bytes = image_.code_at(load.address, load.file_size))
-        ranges.push_back({load.address.value, *bytes});
+  for (const image::Segment& load : image_.elf().loads()) {
+    if (load.is_executable())
+      std::ranges::copy(bytes_of(data_among_code(load)), std::back_inserter(ranges));
+    else if (auto bytes = image_.code_at(load.address, load.file_size))
+      ranges.push_back({load.address.value, *bytes});
+  }
   return ranges;
 }
 
 std::vector<x86::CodeRange> PatchFacts::text() {
   std::vector<x86::CodeRange> ranges;
   if (!image_.is_elf()) return ranges;
-  for (const image::Segment& segment : image_.elf().segments())
-    if (segment.type == PT_LOAD && segment.is_executable())
-      if (auto bytes = image_.code_at(segment.address, segment.file_size))
-        ranges.push_back({segment.address.value, *bytes});
+  for (const image::Segment& load : image_.elf().loads())
+    if (load.is_executable()) std::ranges::copy(bytes_of(code_among_data(load)), std::back_inserter(ranges));
   return ranges;
 }
 

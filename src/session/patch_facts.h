@@ -27,7 +27,7 @@ class PatchFacts final : public engine::inproc::TextFacts {
   std::span<const uint64_t> ways_in() override;
   std::vector<Piece> pieces() override;
   std::vector<x86::CodeRange> data() override;
-  bool is_fixed() override { return image_.is_elf() && image_.elf().type() == image::ElfType::Executable; }
+  bool is_fixed() override { return image_.is_fixed(); }
   std::vector<x86::CodeRange> text() override;
   std::vector<Filler> filler_near(ImageAddr address, uint64_t distance, uint64_t size) override;
   std::optional<GoFacts> go_facts() override { return go_facts_; }
@@ -54,6 +54,11 @@ class PatchFacts final : public engine::inproc::TextFacts {
   struct Range {
     uint64_t begin, end;
   };
+  bool has_function(uint64_t begin, uint64_t end) const;
+  // What an executable segment is made of, each in order.
+  std::vector<Range> data_among_code(const image::Segment& load) const;
+  std::vector<Range> code_among_data(const image::Segment& load) const;
+  std::vector<x86::CodeRange> bytes_of(std::span<const Range> ranges) const;
   // Code that the kernel restarts when it was interrupted (rseq): it must run where its table says.
   std::vector<Range> restartable_;
 };

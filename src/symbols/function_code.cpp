@@ -182,6 +182,7 @@ std::optional<x86::FunctionCode> function_code(const ImageSymbols& image, const 
   x86::FunctionCode code;
   code.parts.push_back({function.address.value, *bytes});
   code.up_to_next = up_to_next(image, function);
+  code.is_fixed = image.is_fixed();
   code.read_image = [&image](uint64_t address, uint64_t size) {
     return image.code_at(ImageAddr{address}, size).value_or(Bytes());
   };

@@ -366,6 +366,8 @@ const image::RelocatedImage& ImageSymbols::relocated() const {
   return *impl_->relocated;
 }
 
+bool ImageSymbols::is_fixed() const { return impl_->elf && impl_->elf->header().e_type == ET_EXEC; }
+
 const image::dwarf::DebugInfo& ImageSymbols::debug_info() const {
   if (!impl_->debug_info && !impl_->elf)
     impl_->debug_info = image::dwarf::DebugInfo::none("a .NET image has no DWARF debug info");

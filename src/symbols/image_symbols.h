@@ -101,6 +101,8 @@ class ImageSymbols {
   std::span<const image::UnwindEntry> all_unwind_entries() const;
   // The data as the dynamic linker leaves it. is_elf() only.
   const image::RelocatedImage& relocated() const;
+  // Whether it is always loaded at the addresses it says: then no relocations tell of its pointers.
+  bool is_fixed() const;
 
  private:
   struct Impl;

@@ -1,5 +1,7 @@
 #include "x86/decode.h"
 
+#include <algorithm>
+
 #include "x86/zydis.h"
 
 namespace uscope::x86 {
@@ -124,6 +126,19 @@ std::optional<Instruction> decode(Bytes code, uint64_t address) {
   note_rip_relative(z, i);
   note_branch(z, i);
   return i;
+}
+
+bool has_number(Bytes instruction, uint32_t number) {
+  ZydisDecodedInstruction z;
+  if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&zydis_decoder(), nullptr, instruction.data(),
+                                                  instruction.size(), &z)))
+    return false;
+  Instruction i;
+  note_rip_relative(z, i);
+  if (z.raw.disp.size == 32 && !i.rip_relative && uint32_t(z.raw.disp.value) == number) return true;
+  return std::ranges::any_of(z.raw.imm, [&](const auto& immediate) {
+    return immediate.size >= 32 && !immediate.is_relative && immediate.value.u == number;
+  });
 }
 
 std::optional<Instruction> Decoder::next() {

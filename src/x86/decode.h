@@ -5,7 +5,9 @@
 // nothing, keeps no state.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "base/bytes.h"
@@ -69,6 +71,23 @@ struct Instruction {
 
 // The instruction that the bytes begin with, or nothing when they are none (or end too early).
 std::optional<Instruction> decode(Bytes code, uint64_t address);
+
+// Whether a number stands in an instruction as an immediate, or as a displacement that is not relative to it.
+bool has_number(Bytes instruction, uint32_t number);
+
+// Calls visit(number) for those of an instruction's numbers that are wanted: where code is always loaded at
+// the same addresses, they may be some. Looks closely only where four bytes at one of the places that a
+// number can have, before another one or none, are a wanted one.
+template <typename IsWanted, typename Visit>
+void visit_numbers(Bytes instruction, IsWanted is_wanted, Visit visit) {
+  constexpr std::array<size_t, 4> from_behind = {4, 5, 6, 8};
+  for (size_t at : from_behind) {
+    if (instruction.size() <= at) return;
+    uint32_t number;
+    std::memcpy(&number, &instruction[instruction.size() - at], sizeof number);
+    if (is_wanted(number) && has_number(instruction, number)) visit(number);
+  }
+}
 
 // Walks a range of code from its start, one instruction after the other.
 //   for (Decoder d(code, address); auto instruction = d.next();) ...

@@ -42,6 +42,7 @@ class FlowBuilder {
   void explore(uint64_t address);
   // Handles what follows an instruction; the next address to go on with, if any.
   std::optional<uint64_t> follow(const Instruction& instruction);
+  void note_labels(const Instruction& instruction);
   void branch_to(const Instruction& branch);
   bool adopt_part(uint64_t address);
   void reach_end(uint64_t address);
@@ -62,7 +63,7 @@ class FlowBuilder {
   Flow flow_;
   std::vector<uint64_t> pending_;
   std::vector<uint64_t> indirect_jumps_;
-  std::vector<uint64_t> labels_;  // places inside whose address a lea takes
+  std::vector<uint64_t> labels_;  // places inside whose address an instruction takes
   std::vector<uint64_t> leaders_;
   std::optional<StackDepths> depths_;
   bool has_code_pointers_ = false;
@@ -185,12 +186,22 @@ std::optional<uint64_t> FlowBuilder::follow(const Instruction& i) {
     default:
       break;
   }
-  if (i.rip_relative && graph_.contains(i.memory_target) && i.memory_target != graph_.entry()) {
+  note_labels(i);
+  return i.end();
+}
+
+void FlowBuilder::note_labels(const Instruction& i) {
+  auto is_inside = [&](uint64_t address) { return graph_.contains(address) && address != graph_.entry(); };
+  if (i.rip_relative && is_inside(i.memory_target)) {
     add_hidden_leader(i.memory_target);
     const auto operands = operands_of(graph_.bytes_of(i));
     if (operands && operands->operation == Operation::lea) labels_.push_back(i.memory_target);
   }
-  return i.end();
+  if (!code_.is_fixed) return;
+  visit_numbers(graph_.bytes_of(i), is_inside, [&](uint64_t address) {
+    add_hidden_leader(address);
+    labels_.push_back(address);
+  });
 }
 
 void FlowBuilder::branch_to(const Instruction& branch) {

@@ -48,6 +48,8 @@ struct FunctionCode {
   // The first part and the filler (nop, int3) behind it, where that is all there is up to the next function.
   // Hand-written code runs through it into that function, which then returns in its place. Optional.
   std::optional<CodeRange> up_to_next;
+  // The code is always loaded at these addresses: a number in an instruction may be that of a place inside.
+  bool is_fixed = false;
   // Reads the image, for jump tables; empty when it cannot. Pointers must read as they are at run time, that
   // is, with relocations applied. Optional.
   std::function<Bytes(uint64_t address, uint64_t size)> read_image;

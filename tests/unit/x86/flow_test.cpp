@@ -83,6 +83,26 @@ TEST(Flow, ATailCallMustNotBeClaimedWhereLabelsHaveAddresses) {
   EXPECT_EQ(analyze(with_pointer).gap(), Gap::unrecovered_jump);
 }
 
+// Each has the address of what is behind it, as an immediate or a displacement.
+TEST(Flow, WhereCodeIsFixedANumberMayBeALabel) {
+  for (const char* hex :
+       {"b805100000", "480506100000", "488d8007100000", "48b80a10000000000000", "c705000100000a100000",
+        "4863048508100000", "668180091000000000", "83800710000001"}) {
+    const auto bytes = code(std::string(hex) + "ffe7");  // jmp *%rdi
+    FunctionCode f = function(bytes);
+    const uint64_t label = base + bytes.size() - 2;
+    EXPECT_FALSE(analyze(f).is_leader(label)) << hex;
+    f.is_fixed = true;
+    EXPECT_TRUE(analyze(f).is_leader(label)) << hex;
+    EXPECT_EQ(analyze(f).gap(), Gap::unrecovered_jump) << hex;
+  }
+  // A part of two numbers is none.
+  const auto bytes = code("c7800000000310000000 50 c3");
+  FunctionCode f = function(bytes);
+  f.is_fixed = true;
+  EXPECT_EQ(analyze(f).leaders(), std::vector<uint64_t>{base});
+}
+
 TEST(Flow, CallsThatDoNotReturnEndAFunction) {
   for (const char* hex :
        {"50 e800010000", "50 e800010000 90 660f1f440000", "ffd0", "0f0b", "f4", "b83c000000 0f05"}) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "base/parallel.h"
 #include "x86/quick_decode.h"
@@ -149,7 +150,9 @@ class Scan {
 // they lead to code.
 class Tables {
  public:
-  Tables(const WholeSearch& search, const AddressSet& inside) : search_(search), inside_(inside) {
+  // `gaps`: of the text, which may be anything.
+  Tables(const WholeSearch& search, std::span<const x86::CodeRange> gaps, const AddressSet& inside)
+      : data_(search.data), gaps_(gaps), inside_(inside) {
     for (const x86::CodeRange& range : search.text) {
       low_ = std::min(low_, range.address);
       high_ = std::max(high_, range.end());
@@ -158,9 +161,7 @@ class Tables {
 
   void look_at(uint64_t table, uint64_t from, const TextFacts::Piece& piece,
                std::vector<CrossJump>& found) const {
-    const x86::CodeRange* range = nullptr;
-    for (const x86::CodeRange& each : search_.data)
-      if (each.contains(table)) range = &each;
+    const x86::CodeRange* range = holding(table);
     if (range == nullptr) return;
     for (uint64_t at = table - range->address; at + 4 <= range->bytes.size(); at += 4) {
       const uint64_t target = table + uint64_t(displacement(&range->bytes[at]));
@@ -172,7 +173,15 @@ class Tables {
   }
 
  private:
-  const WholeSearch& search_;
+  const x86::CodeRange* holding(uint64_t table) const {
+    for (const x86::CodeRange& range : data_)
+      if (range.contains(table)) return &range;
+    auto behind = std::ranges::upper_bound(gaps_, table, {}, &x86::CodeRange::address);
+    if (behind == gaps_.begin() || !std::prev(behind)->contains(table)) return nullptr;
+    return &*std::prev(behind);
+  }
+
+  std::span<const x86::CodeRange> data_, gaps_;
   const AddressSet& inside_;
   uint64_t low_ = UINT64_MAX, high_ = 0;
 };
@@ -269,7 +278,7 @@ std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span
   });
 }
 
-std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> data,
+std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> ranges,
                                      std::span<const Interior> interiors) {
   if (interiors.empty()) return {};
   const AddressSet inside = set_of(interiors);
@@ -278,7 +287,7 @@ std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> data,
     uint64_t from, to;  // offsets
   };
   std::vector<Piece> pieces;
-  for (const x86::CodeRange& range : data)
+  for (const x86::CodeRange& range : ranges)
     for (uint64_t at = (8 - range.address % 8) % 8; at < range.bytes.size(); at += kPiece)
       pieces.push_back({&range, at, std::min<uint64_t>(range.bytes.size(), at + kPiece)});
   return gather(pieces.size(), [&](size_t i, std::vector<CrossJump>& found) {
@@ -286,7 +295,7 @@ std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> data,
     for (uint64_t at = from; at + 8 <= to; at += 8) {
       uint64_t value;
       std::memcpy(&value, &range->bytes[at], sizeof value);
-      if (inside.has(value)) found.push_back({range->address + at, value, true});
+      if (inside.has(value)) found.push_back({range->address + at, value, true, true});
     }
   });
 }
@@ -294,17 +303,30 @@ std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> data,
 std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors) {
   if (interiors.empty()) return {};
   const AddressSet inside = set_of(interiors);
-  const Tables tables(search, inside);
+  const std::vector<x86::CodeRange> gaps = gaps_of(search);
+  const Tables tables(search, gaps, inside);
   const Scan scan(nullptr, inside);
   auto walk = [&](const TextFacts::Piece& piece, std::vector<CrossJump>& found) {
+    // A place inside whose address is taken: the function jumps about by means that are not to be seen here.
+    auto is_label = [&](uint64_t address) {
+      return piece.is_function && piece.code.contains(address) && address != piece.code.address;
+    };
+    auto look_at_numbers = [&](uint64_t address, const x86::QuickInstruction& i) {
+      const Bytes rest = piece.code.bytes.subspan(address - piece.code.address);
+      x86::visit_numbers(
+          rest.first(std::min<size_t>(rest.size(), i.length)),
+          [&](uint64_t number) { return inside.has(number) || is_label(number); },
+          [&](uint64_t number) {
+            if (inside.has(number)) found.push_back({address, number, true, true});
+            if (is_label(number)) found.push_back({address, piece.code.address});
+          });
+    };
     const bool is_code = x86::quick_walk(piece.code, [&](uint64_t address, const x86::QuickInstruction& i) {
+      if (search.has_pointers && i.kind != x86::QuickInstruction::Kind::branch) look_at_numbers(address, i);
       if (i.target == 0) return;
       if (inside.has(i.target)) found.push_back({address, i.target});
       if (i.is_lea) tables.look_at(i.target, address, piece, found);
-      // A place inside whose address is taken: the function jumps about by means that are not to be seen
-      // here.
-      if (i.is_lea && piece.is_function && piece.code.contains(i.target) && i.target != piece.code.address)
-        found.push_back({address, piece.code.address});
+      if (i.is_lea && is_label(i.target)) found.push_back({address, piece.code.address});
     });
     if (!is_code) scan.run(piece.code, piece.code.address, piece.code.end(), found);
   };
@@ -313,10 +335,10 @@ std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const
     const size_t end = std::min(search.pieces.size(), (block + 1) * kPiecesAtOnce);
     for (size_t i = block * kPiecesAtOnce; i < end; ++i) walk(search.pieces[i], jumps);
   });
-  for (const x86::CodeRange& gap : gaps_of(search)) scan.run(gap, gap.address, gap.end(), found);
+  for (const x86::CodeRange& gap : gaps) scan.run(gap, gap.address, gap.end(), found);
   if (search.has_pointers) {
-    const std::vector<CrossJump> pointers = find_pointers(search.data, interiors);
-    found.insert(found.end(), pointers.begin(), pointers.end());
+    for (const auto& ranges : {search.data, search.text})
+      std::ranges::copy(find_pointers(ranges, interiors), std::back_inserter(found));
   }
   return found;
 }

@@ -24,6 +24,8 @@ struct CrossJump {
   // It may be none: an entry of what may be a table, bytes that may be an instruction. A real one leads to
   // the start of an instruction.
   bool is_guess = false;
+  // A guess that is known by the very address: a number that is the same.
+  bool is_pointer = false;
 };
 
 struct CrossJumpSearch {
@@ -41,18 +43,18 @@ std::vector<CrossJump> find_cross_jumps(const CrossJumpSearch& search, std::span
 bool is_searched(std::span<const x86::CodeRange> text, uint64_t from, uint64_t to);
 
 // The same, and more, where there are many interiors: walks through all pieces of code, and looks through the
-// tables that they point to. What is in the text but in no piece is looked at byte by byte, and so are pieces
-// that data is mixed into. A function that takes the address of a place inside itself is said to lead to its
-// own start: all of it has to be looked at.
+// tables that they point to. What is in the text but in no piece is looked at byte by byte, and as a table,
+// and so are pieces that data is mixed into. A function that takes the address of a place inside itself is
+// said to lead to its own start: all of it has to be looked at.
 struct WholeSearch {
   std::vector<x86::CodeRange> text;
   std::vector<TextFacts::Piece> pieces;
   std::vector<x86::CodeRange> data;
-  bool has_pointers = false;  // the data does, as plain numbers
+  bool has_pointers = false;  // as plain numbers, in the data and in instructions
 };
 
-// Numbers in data that may be pointers to the interiors; all are guesses.
-std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> data,
+// Numbers that may be pointers to the interiors; all are guesses.
+std::vector<CrossJump> find_pointers(std::span<const x86::CodeRange> ranges,
                                      std::span<const Interior> interiors);
 
 std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const Interior> interiors);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 
 #include "base/parallel.h"
@@ -53,7 +54,6 @@ class ImagePlanner {
   void take_over(Group& group, FunctionPlan&& by_entry);
   std::vector<CrossJump> find_jumps(std::span<const Interior> interiors) const;
   Leads leads(uint64_t from, uint64_t to) const;
-  bool is_pointer(const CrossJump& jump) const;
   bool is_known(const CrossJump& jump) const;
   bool counts(const CrossJump& jump, const FunctionPlan& plan) const;
   const WholeSearch& whole();
@@ -194,14 +194,9 @@ Leads ImagePlanner::leads(uint64_t from, uint64_t to) const {
   return around ? leads_to(*around, from, to) : Leads::Maybe;
 }
 
-bool ImagePlanner::is_pointer(const CrossJump& jump) const {
-  return jump.is_guess &&
-         std::ranges::none_of(text_, [&](const CodeRange& range) { return range.contains(jump.from); });
-}
-
 // More than what may be a table's entry.
 bool ImagePlanner::is_known(const CrossJump& jump) const {
-  return !jump.is_guess || is_pointer(jump) ||
+  return !jump.is_guess || jump.is_pointer ||
          (is_searched(text_, jump.from, jump.to) && leads(jump.from, jump.to) != Leads::No);
 }
 
@@ -225,8 +220,8 @@ std::vector<CrossJump> ImagePlanner::find_jumps(std::span<const Interior> interi
   std::erase_if(
       found, [&](const CrossJump& jump) { return jump.is_guess && !is_searched(text_, jump.from, jump.to); });
   if (!facts_.is_fixed()) return found;
-  const std::vector<CrossJump> pointers = find_pointers(facts_.data(), interiors);
-  found.insert(found.end(), pointers.begin(), pointers.end());
+  for (const auto& ranges : {facts_.data(), text_})
+    std::ranges::copy(find_pointers(ranges, interiors), std::back_inserter(found));
   return found;
 }
 
