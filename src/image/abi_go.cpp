@@ -9,6 +9,7 @@ namespace {
 using Kind = Type::Kind;
 constexpr int max_depth = 32;
 constexpr size_t max_components = 64;
+constexpr uint64_t max_size = 4096;  // far more than all registers hold, with padding
 constexpr uint32_t rsp = 7, xmm0 = 17;
 // AX BX CX DI SI R8 R9 R10 R11, by DWARF number.
 constexpr std::array<uint32_t, 9> integer_registers = {0, 3, 2, 5, 4, 8, 9, 10, 11};
@@ -57,7 +58,9 @@ bool flatten(const Type& type, uint64_t offset, const TypeLookup& lookup, int de
       for (uint64_t i = 0; i < (type.kind == Kind::GoSlice ? 3u : 2u); i++, offset += 8) add(8);
       return true;
     case Kind::Struct:
+      if (type.size > max_size) return false;
       for (const Member& member : type.members) {
+        if (member.offset > type.size) return false;  // in broken files only
         if (!flatten(peel(member.type, lookup), offset + member.offset, lookup, depth + 1, out)) return false;
       }
       return true;

@@ -15,6 +15,7 @@ namespace {
 constexpr int max_hops = 16;
 // Deepest nesting of DIEs that the index follows; compilers stay far below.
 constexpr size_t max_depth = 512;
+constexpr size_t max_ranges = 4'000'000;
 
 Language language_of(uint64_t code) {
   switch (code) {
@@ -244,6 +245,8 @@ const UnitIndex& Unit::index() const {
     }
     Die die = die_at(position);
     if (!die) break;
+    // Many functions of a broken file may name the same long list of ranges.
+    if (index.functions.size() > max_ranges) break;
     if (die.tag() == DW_TAG_subprogram) {
       bool has_code = false;
       for_each_range(die, [&](uint64_t low, uint64_t high) {

@@ -269,6 +269,17 @@ Texts go_spelled(const std::optional<GoCall>& call, bool results = false) {
   return text;
 }
 
+TEST(GoAbi, does_not_follow_members_out_of_their_struct) {
+  Types t;
+  TypeId l = t.scalar(Kind::Integer, 8);
+  constexpr uint64_t far = uint64_t(1) << 40;
+  EXPECT_FALSE(go_components(t.structure({{l, 0}, {l, far}}, 16), t.lookup()));
+  EXPECT_FALSE(go_components(t.structure({{l, 0}, {l, 8}}, far), t.lookup()));
+  auto call = go_call({t.structure({{l, 0}, {l, far}}, 16)}, {}, true, t.lookup());
+  ASSERT_TRUE(call);
+  EXPECT_FALSE(call->parameters[0].in_registers);
+}
+
 TEST(GoAbi, spreads_values_over_registers_or_puts_them_on_the_stack_whole) {
   Types t;
   TypeId i = t.scalar(Kind::Integer, 8), b = t.scalar(Kind::Integer, 1), f = t.scalar(Kind::Float, 8);
