@@ -146,8 +146,15 @@ class Scan {
   const AddressSet& inside_;
 };
 
-// Follows what an instruction points to as if it were a table of jumps: offsets from its start, as far as
-// they lead to code.
+// What an instruction points to that may be a table of jumps.
+struct TableUse {
+  uint64_t table = 0, from = 0;
+  const TextFacts::Piece* piece = nullptr;
+  bool is_certain = true;  // the instruction is one
+};
+
+// Follows tables of jumps: offsets from their starts, as far as they lead to code, and no further than to
+// where the next one begins, since a large program has thousands of them in a row.
 class Tables {
  public:
   // `gaps`: of the text, which may be anything.
@@ -159,20 +166,42 @@ class Tables {
     }
   }
 
-  void look_at(uint64_t table, uint64_t from, const TextFacts::Piece& piece,
-               std::vector<CrossJump>& found) const {
+  bool may_be_one(uint64_t table) const {
     const x86::CodeRange* range = holding(table);
-    if (range == nullptr) return;
-    for (uint64_t at = table - range->address; at + 4 <= range->bytes.size(); at += 4) {
-      const uint64_t target = table + uint64_t(displacement(&range->bytes[at]));
-      if (target < low_ || target >= high_) return;
-      // A function's tables lead into itself; those of a part, into its function.
-      if (inside_.has(target) && (!piece.is_function || piece.code.contains(target)))
-        found.push_back({from, target, true});
+    return range != nullptr && entry(*range, table, table).has_value();
+  }
+
+  // What they lead to, of those that may_be_one().
+  void look_at(std::span<const TableUse> uses, std::vector<CrossJump>& found) const {
+    std::vector<uint64_t> starts;
+    for (const TableUse& use : uses)
+      if (use.is_certain) starts.push_back(use.table);
+    std::ranges::sort(starts);
+    for (const TableUse& use : uses) {
+      const auto next = std::ranges::upper_bound(starts, use.table);
+      look_at(use, next == starts.end() ? UINT64_MAX : *next, found);
     }
   }
 
  private:
+  // Where the table's entry at an address leads to, if it is one.
+  std::optional<uint64_t> entry(const x86::CodeRange& range, uint64_t table, uint64_t at) const {
+    if (range.end() - at < 4) return std::nullopt;
+    const uint64_t target = table + uint64_t(displacement(&range.bytes[at - range.address]));
+    return target >= low_ && target < high_ ? std::optional(target) : std::nullopt;
+  }
+
+  void look_at(const TableUse& use, uint64_t end, std::vector<CrossJump>& found) const {
+    const x86::CodeRange& range = *holding(use.table);
+    for (uint64_t at = use.table; at < end; at += 4) {
+      const auto target = entry(range, use.table, at);
+      if (!target) return;
+      // A function's tables lead into itself; those of a part, into its function.
+      if (inside_.has(*target) && (!use.piece->is_function || use.piece->code.contains(*target)))
+        found.push_back({use.from, *target, true});
+    }
+  }
+
   const x86::CodeRange* holding(uint64_t table) const {
     for (const x86::CodeRange& range : data_)
       if (range.contains(table)) return &range;
@@ -306,7 +335,7 @@ std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const
   const std::vector<x86::CodeRange> gaps = gaps_of(search);
   const Tables tables(search, gaps, inside);
   const Scan scan(nullptr, inside);
-  auto walk = [&](const TextFacts::Piece& piece, std::vector<CrossJump>& found) {
+  auto walk = [&](const TextFacts::Piece& piece, std::vector<CrossJump>& found, std::vector<TableUse>& uses) {
     // A place inside whose address is taken: the function jumps about by means that are not to be seen here.
     auto is_label = [&](uint64_t address) {
       return piece.is_function && piece.code.contains(address) && address != piece.code.address;
@@ -325,16 +354,23 @@ std::vector<CrossJump> find_all_jumps(const WholeSearch& search, std::span<const
       if (search.has_pointers && i.kind != x86::QuickInstruction::Kind::branch) look_at_numbers(address, i);
       if (i.target == 0) return;
       if (inside.has(i.target)) found.push_back({address, i.target});
-      if (i.is_lea) tables.look_at(i.target, address, piece, found);
+      if (i.is_lea && tables.may_be_one(i.target)) uses.push_back({i.target, address, &piece});
       if (i.is_lea && is_label(i.target)) found.push_back({address, piece.code.address});
     });
-    if (!is_code) scan.run(piece.code, piece.code.address, piece.code.end(), found);
+    if (is_code) return;
+    scan.run(piece.code, piece.code.address, piece.code.end(), found);
+    for (TableUse& use : uses)
+      if (use.piece == &piece) use.is_certain = false;
   };
   const size_t blocks = (search.pieces.size() + kPiecesAtOnce - 1) / kPiecesAtOnce;
+  std::vector<std::vector<TableUse>> uses(blocks);
   std::vector<CrossJump> found = gather(blocks, [&](size_t block, std::vector<CrossJump>& jumps) {
     const size_t end = std::min(search.pieces.size(), (block + 1) * kPiecesAtOnce);
-    for (size_t i = block * kPiecesAtOnce; i < end; ++i) walk(search.pieces[i], jumps);
+    for (size_t i = block * kPiecesAtOnce; i < end; ++i) walk(search.pieces[i], jumps, uses[block]);
   });
+  std::vector<TableUse> all_uses;
+  for (const auto& part : uses) all_uses.insert(all_uses.end(), part.begin(), part.end());
+  tables.look_at(all_uses, found);
   for (const x86::CodeRange& gap : gaps) scan.run(gap, gap.address, gap.end(), found);
   if (search.has_pointers) {
     for (const auto& ranges : {search.data, search.text})
