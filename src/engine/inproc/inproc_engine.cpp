@@ -10,6 +10,7 @@
 
 #include "engine/inproc/hook_codes.h"
 #include "engine/inproc/target/known_memory.h"
+#include "process/memory_limit.h"
 #include "process/surroundings.h"
 
 namespace uscope::engine::inproc {
@@ -72,6 +73,8 @@ Status InprocEngine::load(const codegen::Program& program) {
   if (!expected_.empty()) expected = with_hooks(pid_, expected_, hooks, facts_);
   TRY(deployment_, Deployment::start(pid_, *code_, expected, facts_));
   const std::span<uint8_t> shared = deployment_->shared();
+  header_of(shared).most_waiting = uint32_t(std::clamp<uint64_t>(
+      process::memory_limit_of(pid_) / kWaitingPart / kChunkBytes, kFewestWaiting, kMostWaiting));
   life_ = std::make_unique<TargetLife>(pid_, *deployment_, facts_, life_options_, hooks);
   if (asks_for_ids(program)) life_->set_shows_thread_ids();
   TRY_STATUS(publish());

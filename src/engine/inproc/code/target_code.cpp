@@ -81,7 +81,9 @@ class CompiledCode : public TargetCode {
   Status prepare_shared(std::span<uint8_t> shared) const override {
     if (shared.size() < shared_.bytes) return fail("too little shared memory");
     shared_.write(shared);
-    reinterpret_cast<SharedHeader*>(shared.data())->pairs_calls = pairs_calls(program_);
+    auto* header = reinterpret_cast<SharedHeader*>(shared.data());
+    header->pairs_calls = pairs_calls(program_);
+    header->most_waiting = kMostWaiting;
     return {};
   }
 

@@ -39,8 +39,9 @@ inline constexpr uint32_t kSlotHeader = 1024;  // at the slot's end; the stack g
 inline constexpr uint32_t kBpfStack = 512;
 inline constexpr uint32_t kChunkBytes = 65536;             // holds the largest record
 inline constexpr uint32_t kChunkCount = 2 * kMostThreads;  // each thread fills one
-// That wait to be read, besides: they are memory of the target's.
-inline constexpr uint32_t kMostWaitingChunks = (64 << 20) / kChunkBytes;
+// Those that wait to be read are memory of the target's: a part of what it may have, between these.
+inline constexpr uint32_t kWaitingPart = 16;
+inline constexpr uint32_t kFewestWaiting = (4 << 20) / kChunkBytes, kMostWaiting = (256 << 20) / kChunkBytes;
 inline constexpr uint32_t kNone = 0xffffffff;
 // What one hit may cost, in rounds of a loop, each of some nanoseconds: then its loops end.
 inline constexpr int32_t kRoundsOfHit = 8 << 20, kRoundsOfCall = 16, kRoundsOfKernelRead = 512;
@@ -233,7 +234,7 @@ struct SharedHeader {
   uint32_t pid;        // the target's, as uscope sees it
   uint32_t inner_pid;  // and as it sees itself
   uint32_t parent_in_use;
-  uint32_t pad;
+  uint32_t most_waiting;  // chunks that wait to be read, besides one for each thread
   uint64_t cgroup_id;
   // Of its parent: the one in use, and one to be written next.
   struct {

@@ -101,7 +101,6 @@ class Planner {
     switch (map.kind) {
       case Kind::Ring:
         map.element_count = kChunkCount;
-        map.max_entries = std::max(spec.max_entries / kChunkBytes, kMostWaitingChunks);
         map.buckets = take(uint64_t(kChunkCount) * sizeof(ChunkHeader));
         map.elements = take(uint64_t(kChunkCount) * kChunkBytes);
         break;

@@ -24,7 +24,7 @@ uint32_t take_chunk(const MapInfo* ring) {
       return uint32_t(head) - 1;
   }
   const uint64_t most =
-      uint64_t(ring->max_entries) + __atomic_load_n(&shared->threads_used, __ATOMIC_RELAXED);
+      uint64_t(shared->most_waiting) + __atomic_load_n(&shared->threads_used, __ATOMIC_RELAXED);
   uint32_t fresh = __atomic_load_n(&shared->chunks_used, __ATOMIC_RELAXED);
   while (fresh < ring->element_count && fresh < most)
     if (__atomic_compare_exchange_n(&shared->chunks_used, &fresh, fresh + 1, false, __ATOMIC_RELAXED,
